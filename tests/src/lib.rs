@@ -1,0 +1,1 @@
+//! The promises between crates; see `tests/`.
