@@ -1,3 +1,43 @@
-//! Everything that runs on an agent.
+//! Everything that runs on an agent: it reads a frozen policy where it lies, turns the local patch
+//! of field around it into a force and a velocity, and fails safe when it cannot.
+//!
+//! The crate in the order data takes through it:
+//!
+//! 1. [`message`]: what crosses a link. An observation comes in as a frame of bytes, an action goes
+//!    out as one. Nothing in it tells how many agents there are.
+//! 2. [`policy`]: the blob. [`Policy::parse`](policy::Policy::parse) checks every size, limit and
+//!    weight once; what it returns can be run without failing. Weights are never copied.
+//! 3. [`observe`]: a patch of field and target becomes the features the network was trained on.
+//! 4. [`net`]: dense layers, soft normalisation, Fourier features, tanh. All sums run in an order
+//!    written in the code and all functions are our own, so the same bits come out of an x86-64
+//!    and of a Cortex-M4F.
+//! 5. [`agent`]: the control step and the state machine around it: waiting, active, holding,
+//!    failed safe. The last stage keeps every action within the blob's limits.
+//!
+//! ```
+//! use agent_core::{agent::Agent, message::{Patch, Span}, policy::Policy};
+//!
+//! fn one_step(blob: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+//!     let policy = Policy::parse(blob)?;
+//!     let mut workspace = [0.0; 256];
+//!     let mut agent = Agent::new(policy, &mut workspace)?;
+//!
+//!     let (field, target) = ([0.5; 10], [0.0; 10]);
+//!     let patch = Patch::line(&field, &target, Span { first: 0, last: 9 });
+//!     let action = agent.step(&patch, [0.3, 0.0], 1_000);
+//!     assert!(action.force.abs() <= 40.0);
+//!     Ok(())
+//! }
+//! ```
+
 #![no_std]
 #![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod agent;
+pub mod message;
+pub mod net;
+pub mod observe;
+pub mod policy;

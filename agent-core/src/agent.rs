@@ -1,0 +1,308 @@
+//! The control step and the state machine around it.
+//!
+//! ```text
+//!            valid input                 invalid, or none for late_us
+//! waiting ───────────────► active ─────────────────────────────────► holding
+//!                            ▲                 valid input              │
+//!                            ├──────────────────────────────────────────┤
+//!                            │                              none for fail_safe_us
+//!                            │ valid input                              ▼
+//!                            └───────────────────────────────────── failed safe
+//! ```
+//!
+//! A held action fades linearly and reaches zero when the agent fails safe. A network that gives
+//! a non-finite output (only a blob made to do so can) fails safe for good, until reset.
+
+use crate::message::{Observation, Patch};
+use crate::observe;
+use crate::policy::{Limits, Policy};
+use core::fmt;
+use serde::{Deserialize, Serialize};
+
+/// What an agent does until its next step.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Action {
+    /// Amplitude of the agent's actuation kernel.
+    pub force: f32,
+    /// Velocity per axis; unused axes are 0.
+    pub velocity: [f32; 2],
+    /// The state the action comes from.
+    pub mode: Mode,
+}
+
+impl Action {
+    /// No force, no motion.
+    pub const fn none(mode: Mode) -> Self {
+        Self {
+            force: 0.0,
+            velocity: [0.0; 2],
+            mode,
+        }
+    }
+}
+
+/// The agent's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Mode {
+    /// No valid patch yet: zero action.
+    Waiting,
+    /// Acting on a valid patch.
+    Active,
+    /// Input invalid or late: the last action, fading.
+    Holding,
+    /// Too long without valid input, or an internal check failed: zero action.
+    FailedSafe,
+}
+
+/// An agent's memory between two steps, apart from the policy and the working memory, which many
+/// agents can share.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AgentState {
+    /// The last action from valid input.
+    held: Action,
+    /// When that input came.
+    valid_at_us: u64,
+    /// Where the agent was last known or reckoned to be, and when.
+    position: [f32; 2],
+    position_at_us: u64,
+    /// The velocity it has gone with since.
+    velocity: [f32; 2],
+    mode: Mode,
+    /// The network gave a non-finite output.
+    broken: bool,
+}
+
+impl Default for AgentState {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl AgentState {
+    /// Waiting for its first patch.
+    pub const fn new() -> Self {
+        Self {
+            held: Action::none(Mode::Waiting),
+            valid_at_us: 0,
+            position: [0.0; 2],
+            position_at_us: 0,
+            velocity: [0.0; 2],
+            mode: Mode::Waiting,
+            broken: false,
+        }
+    }
+
+    /// The present state.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// One control step on a new observation. `workspace` needs at least
+    /// [`Policy::workspace_len`] floats; with fewer the step counts as invalid input.
+    pub fn step(
+        &mut self,
+        policy: &Policy,
+        workspace: &mut [f32],
+        observation: &Observation,
+    ) -> Action {
+        let Observation {
+            now_us,
+            position,
+            patch,
+        } = observation;
+        if !position_is_finite(policy, *position) {
+            return self.idle(policy, *now_us);
+        }
+        self.position = *position;
+        self.position_at_us = *now_us;
+        self.velocity = [0.0; 2];
+        if self.broken || see(policy, workspace, patch).is_none() {
+            return self.idle(policy, *now_us);
+        }
+        let limits = &policy.header().limits;
+        let outputs = policy.infer(scaled(limits, position[0]), workspace);
+        let Some(action) = outputs.and_then(|o| saturate(limits, o)) else {
+            self.broken = true;
+            return self.idle(policy, *now_us);
+        };
+        self.valid_at_us = *now_us;
+        self.held = action;
+        self.issue(policy, action)
+    }
+
+    /// What to do at `now_us` when no new observation is there.
+    pub fn idle(&mut self, policy: &Policy, now_us: u64) -> Action {
+        self.reckon(now_us);
+        let timing = policy.header().timing;
+        let blind_us = now_us.saturating_sub(self.valid_at_us);
+        let mode = match self.mode {
+            _ if self.broken => Mode::FailedSafe,
+            Mode::Waiting => Mode::Waiting,
+            Mode::FailedSafe => Mode::FailedSafe,
+            _ if blind_us >= u64::from(timing.fail_safe_us) => Mode::FailedSafe,
+            _ => Mode::Holding,
+        };
+        if mode != Mode::Holding {
+            return self.issue(policy, Action::none(mode));
+        }
+        let fade = 1.0 - blind_us as f32 / timing.fail_safe_us as f32;
+        let held = Action {
+            force: self.held.force * fade,
+            velocity: self.held.velocity.map(|v| v * fade),
+            mode,
+        };
+        self.issue(policy, held)
+    }
+
+    /// Whether the last valid input is so old that [`idle`](Self::idle) is due.
+    pub fn is_late(&self, policy: &Policy, now_us: u64) -> bool {
+        now_us.saturating_sub(self.valid_at_us) > u64::from(policy.header().timing.late_us)
+    }
+
+    /// Moves the reckoned position along the issued velocity up to now.
+    fn reckon(&mut self, now_us: u64) {
+        let elapsed = now_us.saturating_sub(self.position_at_us) as f32 * 1e-6;
+        for (x, v) in self.position.iter_mut().zip(self.velocity) {
+            *x += v * elapsed;
+        }
+        self.position_at_us = self.position_at_us.max(now_us);
+    }
+
+    /// The last stage: whatever came before, the agent stays within its limits and its domain.
+    fn issue(&mut self, policy: &Policy, action: Action) -> Action {
+        let Limits {
+            velocity: limit,
+            low,
+            high,
+            ..
+        } = policy.header().limits;
+        let limit = limit.unwrap_or(0.0);
+        let period = policy.header().timing.period_us as f32 * 1e-6;
+        let mut velocity = [0.0; 2];
+        let axes = usize::from(policy.header().sensing.axes);
+        for axis in 0..axes.min(2) {
+            let x = self.position[axis];
+            let to_low = ((low[axis] - x) / period).min(0.0);
+            let to_high = ((high[axis] - x) / period).max(0.0);
+            velocity[axis] = action.velocity[axis]
+                .clamp(to_low, to_high)
+                .clamp(-limit, limit);
+        }
+        self.velocity = velocity;
+        self.mode = action.mode;
+        Action { velocity, ..action }
+    }
+}
+
+/// The patch's features, in the workspace.
+fn see(policy: &Policy, workspace: &mut [f32], patch: &Patch) -> Option<()> {
+    let (errors, features) = policy.split_workspace(workspace)?;
+    observe::features(policy, patch, errors, features)
+}
+
+fn position_is_finite(policy: &Policy, position: [f32; 2]) -> bool {
+    let axes = usize::from(policy.header().sensing.axes);
+    position.iter().take(axes).all(|x| x.is_finite())
+}
+
+/// Position as a fraction of the domain.
+fn scaled(limits: &Limits, x: f32) -> f32 {
+    ((x - limits.low[0]) / (limits.high[0] - limits.low[0])).clamp(0.0, 1.0)
+}
+
+/// `limit · tanh(output)`, force first; none if an output is not finite.
+fn saturate(limits: &Limits, outputs: &[f32]) -> Option<Action> {
+    if !outputs.iter().all(|x| x.is_finite()) {
+        return None;
+    }
+    let mut outputs = outputs.iter().map(|x| crate::net::tanh(*x));
+    let mut action = Action::none(Mode::Active);
+    if let Some(limit) = limits.force {
+        action.force = limit * outputs.next()?;
+    }
+    if let Some(limit) = limits.velocity {
+        for (v, x) in action.velocity.iter_mut().zip(outputs) {
+            *v = limit * x;
+        }
+    }
+    Some(action)
+}
+
+/// One agent with its own policy and working memory: what a node runs.
+pub struct Agent<'p, 'w> {
+    policy: Policy<'p>,
+    workspace: &'w mut [f32],
+    state: AgentState,
+}
+
+impl<'p, 'w> Agent<'p, 'w> {
+    /// An agent waiting for its first patch.
+    pub fn new(policy: Policy<'p>, workspace: &'w mut [f32]) -> Result<Self, WorkspaceTooSmall> {
+        let needed = policy.workspace_len();
+        if workspace.len() < needed {
+            return Err(WorkspaceTooSmall {
+                needed,
+                given: workspace.len(),
+            });
+        }
+        Ok(Self {
+            policy,
+            workspace,
+            state: AgentState::new(),
+        })
+    }
+
+    /// One control step; see [`AgentState::step`].
+    pub fn step(&mut self, patch: &Patch, position: [f32; 2], now_us: u64) -> Action {
+        let observation = Observation {
+            now_us,
+            position,
+            patch: *patch,
+        };
+        self.state.step(&self.policy, self.workspace, &observation)
+    }
+
+    /// What to do when no observation came; see [`AgentState::idle`].
+    pub fn idle(&mut self, now_us: u64) -> Action {
+        self.state.idle(&self.policy, now_us)
+    }
+
+    /// Whether the last valid input is older than the policy allows.
+    pub fn is_late(&self, now_us: u64) -> bool {
+        self.state.is_late(&self.policy, now_us)
+    }
+
+    /// Forgets everything but the policy.
+    pub fn reset(&mut self) {
+        self.state = AgentState::new();
+    }
+
+    /// The policy it runs.
+    pub fn policy(&self) -> &Policy<'p> {
+        &self.policy
+    }
+}
+
+/// The caller's working memory does not hold a step of this policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct WorkspaceTooSmall {
+    /// Floats the policy needs.
+    pub needed: usize,
+    /// Floats given.
+    pub given: usize,
+}
+
+impl fmt::Display for WorkspaceTooSmall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the policy needs {} floats of working memory and {} were given",
+            self.needed, self.given
+        )
+    }
+}
+
+impl core::error::Error for WorkspaceTooSmall {}

@@ -1,0 +1,380 @@
+//! What crosses a link between a host and an agent, and how it is framed.
+//!
+//! A frame is `COBS(postcard(message) ‖ CRC-32) ‖ 0`: the zero byte ends a frame and occurs nowhere
+//! inside one, so a receiver that joins late or loses bytes is in step again at the next zero.
+//! Nothing here says how many agents there are.
+
+use crate::agent::Action;
+use core::fmt;
+use serde::{Deserialize, Serialize};
+
+/// Version of the messages below; both sides name theirs in `Hello`.
+pub const PROTOCOL: u16 = 1;
+
+/// CRC-32 as in Ethernet and zlib, for frames and blobs alike.
+pub const CRC32: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
+
+/// Little-endian f32 values, read where they lie: in a frame or in a host's array.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Samples<'a>(#[serde(borrow)] &'a [u8]);
+
+impl<'a> Samples<'a> {
+    /// The values of a slice, not copied.
+    #[cfg(target_endian = "little")]
+    pub fn new(values: &'a [f32]) -> Self {
+        Self(bytemuck::cast_slice(values))
+    }
+
+    /// Number of whole values.
+    pub fn len(&self) -> usize {
+        self.0.len() / 4
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The values in order.
+    pub fn iter(&self) -> impl Iterator<Item = f32> + use<'a> {
+        let (chunks, _) = self.0.as_chunks::<4>();
+        chunks.iter().map(|c| f32::from_le_bytes(*c))
+    }
+}
+
+impl fmt::Debug for Samples<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// First and last cell, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Span {
+    /// Index of the first cell.
+    pub first: u16,
+    /// Index of the last cell.
+    pub last: u16,
+}
+
+/// The field around one agent: its window and one cell more on each side (the halo), so that
+/// slopes at the window's rim are those of the whole field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Patch<'a> {
+    /// What the agent's sensors read.
+    #[serde(borrow)]
+    pub field: Samples<'a>,
+    /// What they should read; empty where the policy's target is zero.
+    #[serde(borrow)]
+    pub target: Samples<'a>,
+    /// The cells that lie inside the domain, per axis. Those beyond a wall hold anything.
+    pub inside: [Span; 2],
+}
+
+impl<'a> Patch<'a> {
+    /// A patch of a one-dimensional field.
+    #[cfg(target_endian = "little")]
+    pub fn line(field: &'a [f32], target: &'a [f32], inside: Span) -> Self {
+        Self {
+            field: Samples::new(field),
+            target: Samples::new(target),
+            inside: [inside, Span { first: 0, last: 0 }],
+        }
+    }
+}
+
+/// One control step's input.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Observation<'a> {
+    /// The agent's clock at this observation.
+    pub now_us: u64,
+    /// Where the agent is; unused axes are 0.
+    pub position: [f32; 2],
+    /// What it sees there.
+    #[serde(borrow)]
+    pub patch: Patch<'a>,
+}
+
+/// What a host asks of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Command<'a> {
+    /// Who are you? Answered by [`Report::Hello`].
+    Hello,
+    /// A policy of this many bytes follows. Disarms the node. Answered by [`Report::Stored`].
+    PolicyBegin {
+        /// Bytes of the whole blob.
+        length: u32,
+    },
+    /// The blob's bytes from `offset`, in order. Answered by [`Report::Stored`].
+    PolicyChunk {
+        /// Where these bytes go; must be where the last chunk ended.
+        offset: u32,
+        /// Up to [`CHUNK`] bytes.
+        #[serde(borrow)]
+        bytes: &'a [u8],
+    },
+    /// Check the blob and arm. Answered by [`Report::Hello`] or [`Report::PolicyRefused`].
+    PolicyCommit,
+    /// Take one control step. Answered by [`Report::Action`].
+    Observe {
+        /// Comes back in the answer.
+        seq: u32,
+        /// The step's input.
+        #[serde(borrow)]
+        observation: Observation<'a>,
+    },
+    /// Forget the agent's state (not its policy). Answered by [`Report::Hello`].
+    Reset,
+}
+
+/// Most bytes in one [`Command::PolicyChunk`].
+pub const CHUNK: usize = 512;
+
+/// What a node answers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Report<'a> {
+    /// Who this node is.
+    Hello {
+        /// Its [`PROTOCOL`].
+        protocol: u16,
+        /// Length and checksum of the policy it runs, if any.
+        policy: Option<PolicyId>,
+    },
+    /// The upload has reached this offset.
+    Stored {
+        /// Offset of the next byte expected.
+        next: u32,
+    },
+    /// The uploaded policy was not taken, and why.
+    PolicyRefused {
+        /// A sentence for a person.
+        reason: &'a str,
+    },
+    /// The answer to one observation.
+    Action {
+        /// The observation's number.
+        seq: u32,
+        /// What the agent does until the next one.
+        action: Action,
+        /// How long the step took on the node's own clock, in its ticks; 0 if it has none.
+        ticks: u32,
+    },
+    /// The command cannot be carried out now, and why.
+    Rejected {
+        /// A sentence for a person.
+        reason: &'a str,
+    },
+}
+
+/// Names a blob: its length and the checksum it carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct PolicyId {
+    /// Bytes of the blob.
+    pub length: u32,
+    /// CRC-32 in its prologue.
+    pub crc: u32,
+}
+
+/// Why bytes are not a frame, or a message does not fit one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum FrameError {
+    /// The buffer is too small for the message.
+    TooLong,
+    /// The bytes are no frame of this protocol: damaged, cut, or foreign.
+    Damaged,
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLong => "the message does not fit its frame buffer",
+            Self::Damaged => "the frame is damaged or not of this protocol",
+        })
+    }
+}
+
+impl core::error::Error for FrameError {}
+
+/// Writes `message` as one frame, its final zero included, and returns the frame.
+pub fn encode_frame<'b>(
+    message: &impl Serialize,
+    buffer: &'b mut [u8],
+) -> Result<&'b mut [u8], FrameError> {
+    use postcard::ser_flavors::{Cobs, Slice, crc::CrcModifier};
+    let cobs = Cobs::try_new(Slice::new(buffer)).map_err(|_| FrameError::TooLong)?;
+    postcard::serialize_with_flavor(message, CrcModifier::new(cobs, CRC32.digest()))
+        .map_err(|_| FrameError::TooLong)
+}
+
+/// Reads one frame, with or without its final zero; `frame` is decoded in place.
+pub fn decode_frame<'b, T: Deserialize<'b>>(frame: &'b mut [u8]) -> Result<T, FrameError> {
+    let length = cobs::decode_in_place(frame).map_err(|_| FrameError::Damaged)?;
+    let bytes = frame.get(..length).ok_or(FrameError::Damaged)?;
+    let (message, rest) =
+        postcard::take_from_bytes_crc32(bytes, CRC32.digest()).map_err(|_| FrameError::Damaged)?;
+    if rest.is_empty() {
+        Ok(message)
+    } else {
+        Err(FrameError::Damaged)
+    }
+}
+
+/// Gathers bytes into frames of at most `N` bytes.
+pub struct FrameReader<const N: usize> {
+    buffer: [u8; N],
+    length: usize,
+    /// The current frame outgrew the buffer; its rest is dropped.
+    overrun: bool,
+    /// The last frame was handed out; the next byte starts a new one.
+    complete: bool,
+}
+
+impl<const N: usize> Default for FrameReader<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> FrameReader<N> {
+    /// An empty reader.
+    pub const fn new() -> Self {
+        Self {
+            buffer: [0; N],
+            length: 0,
+            overrun: false,
+            complete: false,
+        }
+    }
+
+    /// Takes one byte; at the end of a frame returns it, ready for [`decode_frame`].
+    ///
+    /// An over-long frame is reported once, at its end. Empty frames are skipped: senders may put
+    /// extra zeros between frames to bring a receiver in step.
+    pub fn push(&mut self, byte: u8) -> Option<Result<&mut [u8], FrameError>> {
+        if self.complete {
+            self.complete = false;
+            self.length = 0;
+        }
+        if byte != 0 {
+            match self.buffer.get_mut(self.length) {
+                Some(slot) => {
+                    *slot = byte;
+                    self.length += 1;
+                }
+                None => self.overrun = true,
+            }
+            return None;
+        }
+        if core::mem::take(&mut self.overrun) {
+            self.length = 0;
+            return Some(Err(FrameError::TooLong));
+        }
+        if self.length == 0 {
+            return None;
+        }
+        self.complete = true;
+        self.buffer.get_mut(..self.length).map(Ok)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Mode;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    fn observe(seq: u32, field: &[f32]) -> Command<'_> {
+        Command::Observe {
+            seq,
+            observation: Observation {
+                now_us: 12_000,
+                position: [0.25, 0.0],
+                patch: Patch::line(field, field, Span { first: 2, last: 9 }),
+            },
+        }
+    }
+
+    #[test]
+    fn frames_survive_the_line_and_resynchronise_after_garbage() {
+        let field: Vec<f32> = (0..10).map(|k| k as f32 - 3.5).collect();
+        let command = observe(7, &field);
+        let mut buffer = [0; 256];
+        let frame = encode_frame(&command, &mut buffer).unwrap().to_vec();
+        let mut line = std::vec![9, 8, 7, 0];
+        line.extend(&frame[..frame.len() / 2]);
+        line.push(0);
+        line.extend(&frame);
+        let mut reader = FrameReader::<256>::new();
+        let mut good = 0;
+        for byte in line {
+            if let Some(frame) = reader.push(byte)
+                && let Ok(decoded) = decode_frame::<Command>(frame.unwrap())
+            {
+                assert_eq!(decoded, command);
+                good += 1;
+            }
+        }
+        assert_eq!(good, 1);
+    }
+
+    #[test]
+    fn an_overlong_frame_is_named_and_the_next_one_is_read() {
+        let mut reader = FrameReader::<16>::new();
+        let mut seen = Vec::new();
+        let report = Report::Stored { next: 3 };
+        let mut buffer = [0; 16];
+        let mut line = std::vec![1; 40];
+        line.push(0);
+        line.extend(encode_frame(&report, &mut buffer).unwrap().iter());
+        for byte in line {
+            if let Some(frame) = reader.push(byte) {
+                seen.push(frame.map(|f| decode_frame::<Report>(f) == Ok(report)));
+            }
+        }
+        assert_eq!(seen, [Err(FrameError::TooLong), Ok(true)]);
+    }
+
+    #[test]
+    fn the_wire_bytes_of_an_action_are_fixed() {
+        let report = Report::Action {
+            seq: 1,
+            action: Action {
+                force: 1.0,
+                velocity: [0.5, 0.0],
+                mode: Mode::Active,
+            },
+            ticks: 0,
+        };
+        let mut buffer = [0; 64];
+        let frame = encode_frame(&report, &mut buffer).unwrap();
+        // variant 3, seq 1, three little-endian floats, mode 1, ticks 0, CRC-32; then COBS.
+        let mut plain = std::vec![3, 1, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x3f, 0, 0, 0, 0, 1, 0];
+        plain.extend(CRC32.checksum(&plain).to_le_bytes());
+        let mut decoded = frame.to_vec();
+        let length = cobs::decode_in_place(&mut decoded).unwrap();
+        assert_eq!(&decoded[..length], plain);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_decode_to_a_message_or_an_error(mut bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let mut copy = bytes.clone();
+            let _ = decode_frame::<Command>(&mut bytes);
+            let _ = decode_frame::<Report>(&mut copy);
+        }
+
+        #[test]
+        fn one_flipped_bit_never_passes(seq: u32, bit in 0usize..8, at in 0usize..60) {
+            let field = [1.0f32; 10];
+            let mut buffer = [0; 256];
+            let mut frame = encode_frame(&observe(seq, &field), &mut buffer).unwrap().to_vec();
+            let at = at % (frame.len() - 1);
+            frame[at] ^= 1 << bit;
+            prop_assert!(decode_frame::<Command>(&mut frame).is_err());
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What a blob says about itself, and the sizes that follow from it.
+
+use super::error::{PolicyError, field};
+use super::{MAX_FREQUENCIES, MAX_LAYERS, MAX_WIDTH};
+use crate::net::dense_len;
+use heapless::Vec;
+use serde::{Deserialize, Serialize};
+
+/// What a blob says about itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header<'a> {
+    /// The control problem, e.g. `heat-1d`.
+    pub problem: &'a str,
+    /// What the agent must be shown.
+    pub sensing: Sensing,
+    /// From features and position to outputs in (−1, 1).
+    pub network: Network,
+    /// What the outputs mean and never exceed.
+    pub limits: Limits,
+    /// How often the agent acts and how long it goes on blind.
+    pub timing: Timing,
+    /// Floats of working memory a step needs; the reader recomputes and compares it.
+    pub workspace: u32,
+    /// Where the policy comes from.
+    #[serde(borrow)]
+    pub provenance: Provenance<'a>,
+}
+
+/// The observation: which cells, and what is computed from them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sensing {
+    /// Space dimensions; this format has 1.
+    pub axes: u8,
+    /// Cells of the window per axis. With the agent in cell `c` it covers
+    /// `c − window/2 .. c − window/2 + window`; the patch has one cell more on each side.
+    pub window: u16,
+    /// Whether patches carry a target; without one the target is zero.
+    pub target: bool,
+    /// The network's input, channel after channel.
+    pub channels: Vec<Channel, 4>,
+    /// Values per channel and axis that the window is resampled to; equal to `window` for none.
+    pub samples: u16,
+    /// Errors are clamped to ± this before anything is computed from them.
+    pub error_limit: f32,
+}
+
+/// One input channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Channel {
+    /// Field minus target.
+    Error,
+    /// Slope of the error per cell: central differences, one-sided at the walls.
+    Slope,
+}
+
+/// Branch (what is seen) and trunk (where), fused, then the head.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Network {
+    /// On the features.
+    pub branch: Vec<Dense, MAX_LAYERS>,
+    /// f of sin(π f s) and cos(π f s), with s the position scaled to 0..1: all sines, then all
+    /// cosines. None: there is no trunk.
+    pub frequencies: Vec<f32, MAX_FREQUENCIES>,
+    /// On the Fourier features.
+    pub trunk: Vec<Dense, MAX_LAYERS>,
+    /// How branch and trunk come together.
+    pub fusion: Fusion,
+    /// From there to one output per force and velocity component; tanh is applied to the last
+    /// layer's outputs by the limits' stage, not by the layer.
+    pub head: Vec<Dense, MAX_LAYERS>,
+}
+
+/// `activation(norm(x W + b))`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dense {
+    /// Length of x.
+    pub inputs: u16,
+    /// Length of the result.
+    pub outputs: u16,
+    /// Applied to the sums.
+    pub norm: Norm,
+    /// Applied last, value by value.
+    pub activation: Activation,
+}
+
+/// Normalisation after a layer's sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Norm {
+    /// None.
+    None,
+    /// h / (‖h‖ + 1).
+    Soft,
+}
+
+/// The non-linearity of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Activation {
+    /// None.
+    Identity,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// max(x, 0).
+    Relu,
+}
+
+/// How branch and trunk outputs come together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fusion {
+    /// Branch outputs, then trunk outputs.
+    Concatenate,
+    /// Value by value; both have the same length.
+    Multiply,
+}
+
+/// What the outputs mean: `limit · tanh(output)`, force first.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Largest |force|; none: the agent has no force.
+    pub force: Option<f32>,
+    /// Largest |velocity| per axis; none: the agent does not move.
+    pub velocity: Option<f32>,
+    /// Lowest coordinate per axis.
+    pub low: [f32; 2],
+    /// Highest coordinate per axis.
+    pub high: [f32; 2],
+}
+
+/// The agent's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timing {
+    /// Nominal time between two observations.
+    pub period_us: u32,
+    /// With no valid input for longer than this the agent holds.
+    pub late_us: u32,
+    /// After this long without valid input it fails safe; a held action fades to zero by then.
+    pub fail_safe_us: u32,
+}
+
+/// Where a policy comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance<'a> {
+    /// Program and version that wrote the blob.
+    pub tool: &'a str,
+    /// Source revision of that program.
+    pub revision: &'a str,
+    /// Random seed of the training.
+    pub seed: u64,
+    /// Optimiser steps taken.
+    pub steps: u64,
+}
+
+/// Sizes that follow from a valid header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// Cells of a patch, halo included.
+    pub cells: usize,
+    /// Branch inputs.
+    pub features: usize,
+    /// Branch outputs.
+    pub branch: usize,
+    /// Trunk outputs.
+    pub trunk: usize,
+    /// Head inputs.
+    pub fused: usize,
+    /// Widest vector between two layers.
+    pub widest: usize,
+    /// Floats of the weight section.
+    pub weights: usize,
+}
+
+impl Sizes {
+    /// Floats of working memory: the patch's errors, branch and trunk outputs, and two vectors to
+    /// go back and forth between.
+    pub(crate) fn workspace(&self) -> usize {
+        self.cells + self.branch + self.trunk + 2 * self.widest
+    }
+}
+
+impl Header<'_> {
+    /// Checks every field and derives all sizes.
+    pub(super) fn check(&self) -> Result<Sizes, PolicyError> {
+        let positive = |x: f32| x.is_finite() && x > 0.0;
+        let width = |x: u16| (1..=MAX_WIDTH).contains(&usize::from(x));
+        let Sensing {
+            axes,
+            window,
+            ref channels,
+            samples,
+            error_limit,
+            ..
+        } = self.sensing;
+        if axes != 1 {
+            return field("sensing.axes", "must be 1 in this format");
+        }
+        if !width(window) {
+            return field("sensing.window", "must be 1 to 4096");
+        }
+        if !width(samples) {
+            return field("sensing.samples", "must be 1 to 4096");
+        }
+        if channels.is_empty() {
+            return field("sensing.channels", "must name at least one channel");
+        }
+        if !positive(error_limit) {
+            return field("sensing.error_limit", "must be positive and finite");
+        }
+
+        let Limits {
+            force,
+            velocity,
+            low,
+            high,
+        } = self.limits;
+        if force.is_some_and(|x| !positive(x)) {
+            return field("limits.force", "must be positive and finite");
+        }
+        if velocity.is_some_and(|x| !positive(x)) {
+            return field("limits.velocity", "must be positive and finite");
+        }
+        for axis in 0..usize::from(axes) {
+            let extent = high[axis] - low[axis];
+            if !(positive(extent) && low[axis].is_finite() && high[axis].is_finite()) {
+                return field("limits.low, limits.high", "must span a finite domain");
+            }
+        }
+
+        let Timing {
+            period_us,
+            late_us,
+            fail_safe_us,
+        } = self.timing;
+        if period_us == 0 {
+            return field("timing.period_us", "must not be 0");
+        }
+        if late_us >= fail_safe_us {
+            return field("timing.late_us", "must be below timing.fail_safe_us");
+        }
+
+        let network = &self.network;
+        // Far within what sin_cos_pi can reduce.
+        if !network.frequencies.iter().all(|f| f.abs() <= 1e6) {
+            return field("network.frequencies", "must be finite and at most 1e6");
+        }
+        let features = usize::from(samples) * channels.len();
+        let fourier = 2 * network.frequencies.len();
+        let mut widest = features.max(fourier);
+        let mut weights = 0;
+        let mut chain = |layers: &[Dense], mut length: usize, name| {
+            for layer in layers {
+                if !width(layer.outputs) {
+                    return field(name, "has a layer without outputs or with over 4096");
+                }
+                if usize::from(layer.inputs) != length {
+                    return field(
+                        name,
+                        "has a layer whose inputs are not what comes before it",
+                    );
+                }
+                let outputs = usize::from(layer.outputs);
+                weights += dense_len(length, outputs);
+                length = outputs;
+                widest = widest.max(length);
+            }
+            Ok(length)
+        };
+        let branch = chain(&network.branch, features, "network.branch")?;
+        let trunk = chain(&network.trunk, fourier, "network.trunk")?;
+        let fused = match network.fusion {
+            Fusion::Concatenate => branch + trunk,
+            Fusion::Multiply if trunk == branch || trunk == 0 => branch,
+            Fusion::Multiply => {
+                return field(
+                    "network.fusion",
+                    "multiplies branch and trunk of different lengths",
+                );
+            }
+        };
+        let outputs = chain(&network.head, fused, "network.head")?;
+        let expected = usize::from(force.is_some()) + velocity.map_or(0, |_| usize::from(axes));
+        if expected == 0 {
+            return field("limits", "give the agent neither force nor velocity");
+        }
+        if outputs != expected {
+            return field(
+                "network.head",
+                "has not one output per force and velocity component",
+            );
+        }
+        Ok(Sizes {
+            cells: usize::from(window) + 2,
+            features,
+            branch,
+            trunk,
+            fused,
+            widest: widest.max(fused),
+            weights,
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! The 32 bytes before the header, and the checksum among them.
+
+use super::error::PolicyError;
+use super::{FORMAT, MAGIC, PROLOGUE};
+use crate::message::CRC32;
+
+/// Everything needed to find the header and the weights, in plain little-endian words.
+pub(super) struct Prologue {
+    /// Bytes of the header.
+    pub header: u32,
+    /// Offset of the weights.
+    pub weights_at: u32,
+    /// Bytes of the weights.
+    pub weights: u32,
+    /// Bytes of the blob.
+    pub total: u32,
+    /// CRC-32 of the blob without these four bytes.
+    pub crc: u32,
+}
+
+impl Prologue {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, PolicyError> {
+        let there = bytes.len().min(MAGIC.len());
+        if bytes.is_empty() || bytes.get(..there) != MAGIC.get(..there) {
+            return Err(PolicyError::NotAPolicy);
+        }
+        let Some(prologue) = bytes.first_chunk::<PROLOGUE>() else {
+            return Err(PolicyError::Truncated {
+                needed: PROLOGUE,
+                found: bytes.len(),
+                section: "prologue",
+            });
+        };
+        let words: [u32; PROLOGUE / 4] =
+            bytemuck::cast::<_, [[u8; 4]; PROLOGUE / 4]>(*prologue).map(u32::from_le_bytes);
+        let [_, _, format, header, weights_at, weights, total, crc] = words;
+        if format != u32::from(FORMAT) {
+            return Err(PolicyError::UnknownFormat { found: format });
+        }
+        Ok(Self {
+            header,
+            weights_at,
+            weights,
+            total,
+            crc,
+        })
+    }
+
+    pub(super) fn write(&self) -> [u8; PROLOGUE] {
+        let [a, b] = bytemuck::cast::<_, [[u8; 4]; 2]>(MAGIC).map(u32::from_le_bytes);
+        bytemuck::cast(
+            [
+                a,
+                b,
+                u32::from(FORMAT),
+                self.header,
+                self.weights_at,
+                self.weights,
+                self.total,
+                self.crc,
+            ]
+            .map(u32::to_le_bytes),
+        )
+    }
+}
+
+/// CRC-32 of a blob without the four bytes that hold it.
+pub(super) fn checksum(blob: &[u8]) -> u32 {
+    let mut digest = CRC32.digest();
+    digest.update(blob.get(..PROLOGUE - 4).unwrap_or_default());
+    digest.update(blob.get(PROLOGUE..).unwrap_or_default());
+    digest.finalize()
+}
