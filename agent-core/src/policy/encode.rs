@@ -97,30 +97,27 @@ fn pack_all(
     layers: &[DenseWeights],
     mut section: &mut [f32],
 ) -> Result<(), EncodeError> {
-    let network = &header.network;
-    let mut given = layers.iter().enumerate();
-    let mut expected = 0;
-    for &Dense {
-        inputs, outputs, ..
-    } in [&network.branch, &network.trunk, &network.head]
-        .into_iter()
-        .flatten()
-    {
+    let mut given = layers.iter();
+    for (layer, dense) in header.network.layers().enumerate() {
+        let Dense {
+            inputs, outputs, ..
+        } = *dense;
         let (inputs, outputs) = (usize::from(inputs), usize::from(outputs));
-        let shape = EncodeError::Shape { layer: expected };
-        let (_, layer) = given.next().ok_or(shape)?;
-        if layer.weights.len() != inputs * outputs || layer.bias.len() != outputs {
+        let shape = EncodeError::Shape { layer };
+        let numbers = given.next().ok_or(shape)?;
+        if numbers.weights.len() != inputs * outputs || numbers.bias.len() != outputs {
             return Err(shape);
         }
         let (packed, rest) = section
             .split_at_mut_checked(dense_len(inputs, outputs))
             .ok_or(shape)?;
-        pack_dense(layer.weights, layer.bias, inputs, packed);
+        pack_dense(numbers.weights, numbers.bias, inputs, packed);
         section = rest;
-        expected += 1;
     }
     match given.next() {
-        Some((layer, _)) => Err(EncodeError::Shape { layer }),
+        Some(_) => Err(EncodeError::Shape {
+            layer: layers.len() - 1,
+        }),
         None => Ok(()),
     }
 }

@@ -70,6 +70,13 @@ pub struct Network {
     pub head: Vec<Dense, MAX_LAYERS>,
 }
 
+impl Network {
+    /// All layers in the order of their weights: branch, trunk, head.
+    pub fn layers(&self) -> impl Iterator<Item = &Dense> {
+        self.branch.iter().chain(&self.trunk).chain(&self.head)
+    }
+}
+
 /// `activation(norm(x W + b))`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dense {

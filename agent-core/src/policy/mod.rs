@@ -151,10 +151,9 @@ impl<'a> Policy<'a> {
 
     /// Multiply-accumulates of the layers in one step.
     pub fn macs(&self) -> usize {
-        let n = &self.header.network;
-        [&n.branch, &n.trunk, &n.head]
-            .into_iter()
-            .flatten()
+        self.header
+            .network
+            .layers()
             .map(|l| usize::from(l.inputs) * usize::from(l.outputs))
             .sum()
     }

@@ -1,0 +1,178 @@
+//! The state machine and the last stage: whatever comes in, actions stay finite and within limits.
+
+mod sample;
+
+use agent_core::agent::{Action, Agent, Mode};
+use agent_core::message::{Patch, Span};
+use agent_core::policy::Policy;
+use proptest::prelude::*;
+use sample::{bytes, header, layers, published};
+
+const ALL: Span = Span { first: 0, last: 9 };
+
+fn with_agent<R>(test: impl FnOnce(&mut Agent) -> R) -> R {
+    let blob = published(3);
+    let policy = Policy::parse(bytes(&blob)).unwrap();
+    let mut workspace = vec![0.0; policy.workspace_len()];
+    test(&mut Agent::new(policy, &mut workspace).unwrap())
+}
+
+fn see(agent: &mut Agent, value: f32, now_us: u64) -> Action {
+    agent.step(
+        &Patch::line(&[value; 10], &[0.0; 10], ALL),
+        [0.5, 0.0],
+        now_us,
+    )
+}
+
+#[test]
+fn an_agent_waits_then_acts_then_holds_a_fading_action_then_fails_safe_and_recovers() {
+    with_agent(|agent| {
+        assert_eq!(agent.idle(500_000), Action::none(Mode::Waiting));
+        assert_eq!(see(agent, f32::NAN, 500_500).mode, Mode::Waiting);
+        let active = see(agent, 1.0, 1_000_000);
+        assert_eq!(active.mode, Mode::Active);
+        assert!(active.force.abs() > 1.0);
+
+        assert!(!agent.is_late(1_002_000) && agent.is_late(1_002_001));
+        // 20 ms to fail-safe: a quarter of the way three quarters are left.
+        let held = agent.idle(1_005_000);
+        assert_eq!(held.mode, Mode::Holding);
+        assert_eq!(held.force, active.force * 0.75);
+        let held = see(agent, f32::INFINITY, 1_010_000);
+        assert_eq!((held.mode, held.force), (Mode::Holding, active.force * 0.5));
+
+        assert_eq!(agent.idle(1_020_000), Action::none(Mode::FailedSafe));
+        assert_eq!(see(agent, f32::NAN, 1_021_000).mode, Mode::FailedSafe);
+        assert_eq!(see(agent, 1.0, 1_022_000), active);
+    });
+}
+
+#[test]
+fn a_clock_that_runs_backwards_does_no_harm() {
+    with_agent(|agent| {
+        let active = see(agent, 1.0, 1_000_000);
+        let held = agent.idle(10);
+        assert_eq!((held.mode, held.force), (Mode::Holding, active.force));
+    });
+}
+
+#[test]
+fn patches_of_another_shape_are_invalid_input() {
+    with_agent(|agent| {
+        let ten = [1.0; 10];
+        let patches = [
+            Patch::line(&[1.0; 9], &ten, ALL),
+            Patch::line(&ten, &[], ALL),
+            Patch::line(&ten, &ten, Span { first: 0, last: 10 }),
+            Patch::line(&ten, &ten, Span { first: 9, last: 0 }),
+            Patch::line(&ten, &ten, Span { first: 6, last: 9 }),
+        ];
+        for patch in patches {
+            assert_eq!(
+                agent.step(&patch, [0.5, 0.0], 1).mode,
+                Mode::Waiting,
+                "{patch:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn an_agent_at_a_wall_does_not_leave_even_blind() {
+    for seed in 0..30 {
+        let blob = published(seed);
+        let policy = Policy::parse(bytes(&blob)).unwrap();
+        let mut workspace = vec![0.0; policy.workspace_len()];
+        let mut agent = Agent::new(policy, &mut workspace).unwrap();
+        for start in [0.0f32, 0.0005, 0.9995, 1.0] {
+            let mut x = start;
+            for step in 0..40u64 {
+                let now = step * 1_000;
+                // From step 10 on nothing more is heard.
+                let action = if step < 10 {
+                    let patch = Patch::line(&[1.0; 10], &[0.0; 10], ALL);
+                    agent.step(&patch, [x, 0.0], now)
+                } else {
+                    agent.idle(now)
+                };
+                x += action.velocity[0] * 1e-3;
+                // One rounding of the sum.
+                assert!((-1e-7..=1.0 + 1e-7).contains(&x), "seed {seed}: at {x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_network_that_overflows_fails_safe_for_good() {
+    let mut numbers = layers(8, 1);
+    numbers[5].weights.fill(f32::MAX);
+    let words = sample::blob(&header(8), &numbers);
+    let policy = Policy::parse(bytes(&words)).unwrap();
+    let mut workspace = vec![0.0; policy.workspace_len()];
+    let mut agent = Agent::new(policy, &mut workspace).unwrap();
+    for now in 0..5 {
+        assert_eq!(see(&mut agent, 1.0, now), Action::none(Mode::FailedSafe));
+    }
+}
+
+#[test]
+fn too_little_working_memory_is_refused() {
+    let blob = published(0);
+    let policy = Policy::parse(bytes(&blob)).unwrap();
+    let needed = policy.workspace_len();
+    let mut workspace = vec![0.0; needed - 1];
+    let error = Agent::new(policy, &mut workspace).err().unwrap();
+    assert_eq!((error.needed, error.given), (needed, needed - 1));
+}
+
+/// Any bit pattern, with the awkward ones often.
+fn any_f32() -> impl Strategy<Value = f32> {
+    prop_oneof![
+        any::<u32>().prop_map(f32::from_bits),
+        proptest::sample::select(vec![
+            0.0,
+            -0.0,
+            f32::NAN,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            f32::MAX,
+            f32::MIN,
+            f32::MIN_POSITIVE,
+            1e-45,
+        ]),
+        -5.0f32..5.0,
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_input_gives_a_finite_action_within_limits(
+        steps in proptest::collection::vec(
+            (
+                proptest::collection::vec(any_f32(), 10),
+                proptest::collection::vec(any_f32(), 10),
+                (0u16..12, 0u16..12),
+                any_f32(),
+                any::<u64>(),
+                any::<bool>(),
+            ),
+            1..8,
+        ),
+    ) {
+        with_agent(|agent| {
+            for (field, target, (first, last), x, now, observe) in steps {
+                let action = if observe {
+                    agent.step(&Patch::line(&field, &target, Span { first, last }), [x, 0.0], now)
+                } else {
+                    agent.idle(now)
+                };
+                prop_assert!(action.force.abs() <= 40.0);
+                prop_assert!(action.velocity[0].abs() <= 2.0);
+                prop_assert!(action.velocity[1] == 0.0);
+            }
+            Ok(())
+        })?;
+    }
+}
