@@ -1,5 +1,52 @@
-//! The simulator.
+//! The simulator: it owns the field, and agents meet it only through links.
+//!
+//! In the order in which a run uses them:
+//!
+//! 1. [`problem`]: what is controlled, with every constant. [`test_set`]: which episodes, from the
+//!    published table, a file ([`npy`]) or a seed ([`random_field`]). [`policy_file`]: the blob
+//!    that agents run.
+//! 2. [`controller`]: who commands the actuators (nobody, proportional feedback, a policy) and an
+//!    [`Experiment`](controller::Experiment) that puts one against an episode.
+//! 3. [`episode`]: the closed loop. Every step it shows each agent of the [`swarm`] its patch of
+//!    the field ([`sense`]) over its [`link`], adds up their forces ([`actuate`]), lets the field
+//!    evolve ([`pde`]) and moves the agents. [`fault`]s are wrappers over links.
+//! 4. [`metrics`]: the scores.
+//!
+//! Three things hold everywhere. Nothing an agent can read depends on how many there are. The same
+//! seed gives the same trajectory to the last bit, whatever the number of threads. Agents work in
+//! single precision, as they do on boards; the field is kept in double precision.
+//!
+//! ```
+//! use agent_sim::{controller::{Controller, Experiment}, problem, test_set::EpisodeSet};
+//!
+//! let problem = problem::by_name("heat-1d")?;
+//! let episode = EpisodeSet::Table.episode(problem, 0, 3)?;
+//! let experiment = Experiment {
+//!     problem,
+//!     controller: Controller::Proportional(problem.baseline),
+//!     agents: 8,
+//!     steps: problem.horizon,
+//!     kill: Some("1/3@0.5".parse()?),
+//!     seed: 1,
+//! };
+//! let score = experiment.run(&episode, &mut |_| {})?;
+//! let alone = Experiment { controller: Controller::None, ..experiment };
+//! assert!(score.final_error < alone.run(&episode, &mut |_| {})?.final_error);
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
+pub mod actuate;
+pub mod controller;
+pub mod episode;
+pub mod fault;
+pub mod link;
+pub mod metrics;
+pub mod npy;
+pub mod pde;
+pub mod policy_file;
 pub mod problem;
 pub mod random_field;
+pub mod sense;
+pub mod swarm;
+pub mod test_set;

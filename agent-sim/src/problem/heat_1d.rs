@@ -6,7 +6,8 @@
 //!
 //! A swarm steers a random temperature profile to another one and holds it there against diffusion.
 
-use super::{Actuation, Episode, LossWeights, Problem, Sensing};
+use super::{Actuation, Episode, ErrorSensing, LossWeights, Problem, Proportional, Sensing};
+use crate::pde::Heat1d;
 use crate::random_field::RandomField;
 use rand_chacha::ChaCha8Rng;
 use std::sync::LazyLock;
@@ -19,6 +20,12 @@ pub const GRID: usize = 100;
 pub const INITIAL_LENGTH: f64 = 0.2;
 /// Correlation length of targets (paper, data table).
 pub const TARGET_LENGTH: f64 = 0.4;
+
+/// Proportional feedback at its best gain; `agent-sim tune heat-1d` finds it.
+pub const BASELINE: Proportional = Proportional {
+    gain: 100.0,
+    sensing: ErrorSensing::Point,
+};
 
 /// The published experiment.
 pub static PROBLEM: Problem = Problem {
@@ -50,6 +57,16 @@ pub static PROBLEM: Problem = Problem {
     placement,
     draw,
     test_set: "heat1d.npy",
+    table: || include_bytes!("../../../testsets/heat1d.npy"),
+    stepper: |problem| {
+        Box::new(Heat1d::<f64>::new(
+            problem.grid,
+            DIFFUSIVITY,
+            problem.dx,
+            problem.control_interval,
+        ))
+    },
+    baseline: BASELINE,
 };
 
 /// Evenly from 0.2 to 0.8; a lone agent stands in the middle.

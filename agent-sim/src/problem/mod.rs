@@ -4,6 +4,7 @@
 
 pub mod heat_1d;
 
+use crate::pde::Stepper;
 use rand_chacha::ChaCha8Rng;
 
 /// Everything about a problem that is a number or a name.
@@ -37,6 +38,12 @@ pub struct Problem {
     pub draw: fn(&mut ChaCha8Rng) -> Episode,
     /// File in `testsets/` with the published test episodes.
     pub test_set: &'static str,
+    /// The bytes of that file, built in so that the program needs nothing beside itself.
+    pub table: fn() -> &'static [u8],
+    /// Builds the solver that is the truth of this problem.
+    pub stepper: fn(&Problem) -> Box<dyn Stepper<f64>>,
+    /// The tuned feedback that every result is shown beside.
+    pub baseline: Proportional,
 }
 
 /// Gaussian actuators, peak 1, summed over agents.
@@ -48,6 +55,24 @@ pub struct Actuation {
     pub force_max: f64,
     /// Largest |velocity| of a mobile agent.
     pub velocity_max: f64,
+}
+
+/// Saturated proportional feedback from agents that stay where they are: `u = clip(−gain · e)`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Proportional {
+    /// Force per unit of error.
+    pub gain: f64,
+    /// Which error e each agent goes by.
+    pub sensing: ErrorSensing,
+}
+
+/// The error a proportional agent goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorSensing {
+    /// The error in the agent's grid cell.
+    Point,
+    /// The mean error around the agent, weighted by its own actuation kernel.
+    Kernel,
 }
 
 /// The window of the field around an agent.

@@ -1,0 +1,180 @@
+//! Who commands the actuators: nobody, proportional feedback, or a policy.
+
+use crate::episode::{BlownUp, ClosedLoop, Snapshot, time_us};
+use crate::fault::{Crash, Kill};
+use crate::link::{InProcess, Link, LinkError};
+use crate::metrics::Score;
+use crate::problem::{Episode, ErrorSensing, Problem, Proportional};
+use crate::sense::HALO;
+use crate::swarm::Swarm;
+use agent_core::agent::{Action, Mode};
+use agent_core::message::Observation;
+use agent_core::policy::Policy;
+
+/// Kernel-averaged sensing reaches this many kernel widths to each side; beyond, weights are below
+/// 0.02 and the mean no longer changes.
+const KERNEL_REACH: f64 = 3.0;
+
+/// A way to control a field.
+#[derive(Clone, Copy)]
+pub enum Controller<'p> {
+    /// No agents at all: what the field does by itself.
+    None,
+    /// Agents that stay put and push against the error they see.
+    Proportional(Proportional),
+    /// Agents that run a policy.
+    Policy(&'p Policy<'p>),
+}
+
+/// A run to be made.
+#[derive(Clone, Copy)]
+pub struct Experiment<'p> {
+    /// What is controlled.
+    pub problem: &'static Problem,
+    /// By whom.
+    pub controller: Controller<'p>,
+    /// How many of them.
+    pub agents: usize,
+    /// For how long.
+    pub steps: usize,
+    /// Who dies on the way.
+    pub kill: Option<Kill>,
+    /// Decides who that is.
+    pub seed: u64,
+}
+
+impl Experiment<'_> {
+    /// Runs one episode. `watch` sees the state before the first step and after each.
+    pub fn run(
+        &self,
+        episode: &Episode,
+        watch: &mut dyn FnMut(&Snapshot<'_>),
+    ) -> Result<Score, BlownUp> {
+        let problem = self.problem;
+        match self.controller {
+            Controller::None => self.drive::<InProcess>(episode, 1, 0, |_| unreachable!(), watch),
+            Controller::Proportional(law) => {
+                let agent = ProportionalAgent::new(problem, law);
+                let window = agent.window();
+                self.drive(episode, window, self.agents, |_| agent.clone(), watch)
+            }
+            Controller::Policy(policy) => {
+                let window = usize::from(policy.header().sensing.window);
+                let link = |_| InProcess::new(policy);
+                self.drive(episode, window, self.agents, link, watch)
+            }
+        }
+    }
+
+    fn drive<L: Link>(
+        &self,
+        episode: &Episode,
+        window: usize,
+        agents: usize,
+        link: impl Fn(usize) -> L,
+        watch: &mut dyn FnMut(&Snapshot<'_>),
+    ) -> Result<Score, BlownUp> {
+        let mut deaths = vec![None; agents];
+        if let Some(kill) = self.kill {
+            let at = time_us(self.problem, kill.step(self.steps));
+            for victim in kill.victims(agents, self.seed) {
+                deaths[victim] = Some(at);
+            }
+        }
+        let links = (deaths.iter().enumerate())
+            .map(|(i, &at)| Crash::new(link(i), at))
+            .collect();
+        let positions = (self.problem.placement)(agents)
+            .into_iter()
+            .map(|x| [x, 0.0])
+            .collect();
+        let swarm = Swarm::new(self.problem, window, links, positions);
+        let mut run = ClosedLoop::new(self.problem, episode, swarm);
+        watch(&run.snapshot());
+        for _ in 0..self.steps {
+            run.advance()?;
+            watch(&run.snapshot());
+        }
+        Ok(run.score())
+    }
+}
+
+/// An agent that needs no policy: `u = clip(−gain · error)`, and it stays where it is.
+#[derive(Debug, Clone)]
+pub struct ProportionalAgent {
+    problem: &'static Problem,
+    law: Proportional,
+    pending: Option<Action>,
+}
+
+impl ProportionalAgent {
+    /// An agent with this law.
+    pub fn new(problem: &'static Problem, law: Proportional) -> Self {
+        Self {
+            problem,
+            law,
+            pending: None,
+        }
+    }
+
+    /// Cells it must see.
+    pub fn window(&self) -> usize {
+        match self.law.sensing {
+            ErrorSensing::Point => self.problem.sensing.window,
+            ErrorSensing::Kernel => {
+                let spacing = self.problem.coordinate(1) - self.problem.coordinate(0);
+                2 * (KERNEL_REACH * self.problem.actuation.width / spacing).ceil() as usize
+            }
+        }
+    }
+
+    /// The error this agent goes by.
+    fn error(&self, observation: &Observation<'_>) -> f64 {
+        let patch = &observation.patch;
+        let errors = patch
+            .field
+            .iter()
+            .zip(patch.target.iter())
+            .map(|(z, t)| f64::from(z - t));
+        // The agent's own cell stands half a window and the halo into the patch.
+        let own = self.window() / 2 + HALO;
+        match self.law.sensing {
+            ErrorSensing::Point => errors.into_iter().nth(own).unwrap_or(0.0),
+            ErrorSensing::Kernel => {
+                let cell = self.problem.cell_of(observation.position[0]) as f64;
+                let [low, high] = self.problem.domain;
+                let spacing = (high - low) / (self.problem.grid - 1) as f64;
+                let inside = patch.inside[0];
+                let (mut sum, mut weights) = (0.0, 0.0);
+                for (k, error) in errors.enumerate() {
+                    if !(usize::from(inside.first)..=usize::from(inside.last)).contains(&k) {
+                        continue;
+                    }
+                    let x = low + spacing * (cell + k as f64 - own as f64);
+                    let d = (x - f64::from(observation.position[0])) / self.problem.actuation.width;
+                    let weight = (-0.5 * d * d).exp();
+                    sum += weight * error;
+                    weights += weight;
+                }
+                sum / weights
+            }
+        }
+    }
+}
+
+impl Link for ProportionalAgent {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        let limit = self.problem.actuation.force_max;
+        let force = (-self.law.gain * self.error(observation)).clamp(-limit, limit);
+        self.pending = Some(Action {
+            force: force as f32,
+            velocity: [0.0; 2],
+            mode: Mode::Active,
+        });
+        Ok(())
+    }
+
+    fn receive(&mut self, _now_us: u64) -> Result<Option<Action>, LinkError> {
+        Ok(self.pending.take())
+    }
+}

@@ -1,0 +1,143 @@
+//! Ways an agent fails, as wrappers over its link.
+
+use crate::link::{Link, LinkError};
+use agent_core::agent::Action;
+use agent_core::message::Observation;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use std::str::FromStr;
+
+/// Random stream of fault draws, apart from those that episodes use.
+const FAULT_STREAM: u64 = u64::MAX;
+
+/// A link to an agent that dies at a given time: from then on nothing reaches it and nothing comes
+/// back.
+#[derive(Debug, Clone)]
+pub struct Crash<L> {
+    inner: L,
+    at_us: u64,
+    dead: bool,
+}
+
+impl<L> Crash<L> {
+    /// `inner`, silent from `at_us` on; `None` for an agent that lives.
+    pub fn new(inner: L, at_us: Option<u64>) -> Self {
+        Self {
+            inner,
+            at_us: at_us.unwrap_or(u64::MAX),
+            dead: false,
+        }
+    }
+
+    /// The wrapped link.
+    pub fn inner(&self) -> &L {
+        &self.inner
+    }
+}
+
+impl<L: Link> Link for Crash<L> {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        self.dead |= observation.now_us >= self.at_us;
+        if self.dead {
+            return Ok(());
+        }
+        self.inner.send(observation)
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        self.dead |= now_us >= self.at_us;
+        if self.dead {
+            return Ok(None);
+        }
+        self.inner.receive(now_us)
+    }
+}
+
+/// Who dies and when, as fractions of the swarm and of the episode.
+///
+/// ```
+/// let kill: agent_sim::fault::Kill = "1/3@0.5".parse()?;
+/// assert_eq!(kill.victims(9, 0).len(), 3);
+/// assert_eq!(kill.step(300), 150);
+/// # Ok::<_, agent_sim::fault::BadKill>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Kill {
+    /// Share of the agents.
+    pub fraction: f64,
+    /// Share of the episode that has passed.
+    pub at: f64,
+}
+
+impl Kill {
+    /// The agents that die, in ascending order: `fraction` of them, rounded, drawn by `seed`.
+    pub fn victims(&self, agents: usize, seed: u64) -> Vec<usize> {
+        let count = (self.fraction * agents as f64).round() as usize;
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(FAULT_STREAM);
+        let mut ids: Vec<usize> = (0..agents).collect();
+        let (chosen, _) = ids.partial_shuffle(&mut rng, count.min(agents));
+        let mut chosen = chosen.to_vec();
+        chosen.sort_unstable();
+        chosen
+    }
+
+    /// The first step, of `steps`, that the victims miss.
+    pub fn step(&self, steps: usize) -> usize {
+        (self.at * steps as f64).round() as usize
+    }
+}
+
+/// A text that says no kill.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is not FRACTION@TIMEFRACTION with both between 0 and 1; \
+     write for example 1/3@0.5 to kill a third of the agents half way"
+)]
+pub struct BadKill(String);
+
+impl FromStr for Kill {
+    type Err = BadKill;
+
+    fn from_str(text: &str) -> Result<Self, BadKill> {
+        let share = |part: &str| -> Option<f64> {
+            let value = match part.split_once('/') {
+                Some((a, b)) => a.parse::<f64>().ok()? / b.parse::<f64>().ok()?,
+                None => part.parse().ok()?,
+            };
+            (0.0..=1.0).contains(&value).then_some(value)
+        };
+        text.split_once('@')
+            .and_then(|(fraction, at)| {
+                Some(Self {
+                    fraction: share(fraction)?,
+                    at: share(at)?,
+                })
+            })
+            .ok_or_else(|| BadKill(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_kills_are_refused_with_an_example() {
+        for text in [
+            "", "0.3", "1.5@0.5", "0.3@2", "-1@0", "NaN@0.5", "1/0@0.5", "a@b",
+        ] {
+            let error = text.parse::<Kill>().unwrap_err().to_string();
+            assert!(error.contains("1/3@0.5"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn victims_depend_on_the_seed_only() {
+        let kill: Kill = "1/3@0.5".parse().unwrap();
+        assert_eq!(kill.victims(8, 1), kill.victims(8, 1));
+        assert_eq!(kill.victims(8, 1).len(), 3);
+        assert_ne!(kill.victims(1000, 1), kill.victims(1000, 2));
+    }
+}

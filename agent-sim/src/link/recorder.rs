@@ -1,0 +1,73 @@
+//! A link that keeps what passes.
+
+use super::{Link, LinkError};
+use agent_core::agent::Action;
+use agent_core::message::{Command, Observation, Report, encode_frame};
+
+/// Keeps the frames of every message that passes to and from an agent, byte for byte as a wire
+/// would carry them, whether or not the wrapped link has a wire.
+#[derive(Debug, Clone)]
+pub struct Recorder<L> {
+    inner: L,
+    wire: Wire,
+    seq: u32,
+}
+
+/// The frames of one agent's conversation, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wire {
+    /// To the agent.
+    pub sent: Vec<Vec<u8>>,
+    /// From the agent; an empty entry for silence.
+    pub received: Vec<Vec<u8>>,
+}
+
+impl<L> Recorder<L> {
+    /// Records what passes through `inner`.
+    pub fn new(inner: L) -> Self {
+        Self {
+            inner,
+            wire: Wire::default(),
+            seq: 0,
+        }
+    }
+
+    /// What has passed so far.
+    pub fn wire(&self) -> &Wire {
+        &self.wire
+    }
+}
+
+impl<L: Link> Link for Recorder<L> {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        self.seq = self.seq.wrapping_add(1);
+        let samples = observation.patch.field.len() + observation.patch.target.len();
+        // Four bytes a sample, 64 for everything else in the message, and what framing adds to
+        // that (COBS: one byte in 254; CRC and end: 5).
+        let mut buffer = vec![0; (4 * samples + 64) * 255 / 254 + 8];
+        let command = Command::Observe {
+            seq: self.seq,
+            observation: *observation,
+        };
+        let frame = encode_frame(&command, &mut buffer)?.to_vec();
+        self.wire.sent.push(frame);
+        self.inner.send(observation)
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        let action = self.inner.receive(now_us)?;
+        let frame = match action {
+            None => Vec::new(),
+            Some(action) => {
+                let report = Report::Action {
+                    seq: self.seq,
+                    action,
+                    ticks: 0,
+                };
+                encode_frame(&report, &mut [0; 128])?.to_vec()
+            }
+        };
+        self.wire.received.push(frame);
+        Ok(action)
+    }
+}

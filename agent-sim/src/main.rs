@@ -1,0 +1,3 @@
+//! The simulator on the command line.
+#![forbid(unsafe_code)]
+fn main() {}

@@ -1,0 +1,22 @@
+//! Time steppers: the truth that a swarm is measured against.
+//!
+//! One file per equation. A stepper is built once for a grid and a time step (factorisations and
+//! buffers included) and then advances fields in place without allocating. The trainer has its own,
+//! differentiable version of each; the two share nothing but the problem's constants, so that a
+//! test which compares them means something.
+
+pub mod heat_1d;
+pub mod tridiagonal;
+
+pub use heat_1d::Heat1d;
+pub use tridiagonal::Tridiagonal;
+
+/// Advances a field by one control interval.
+pub trait Stepper<T>: Send {
+    /// Replaces `field` by its value one control interval later under `force`, which acts at every
+    /// grid point and is held constant over the interval.
+    ///
+    /// # Panics
+    /// If the slices do not have the stepper's number of grid points.
+    fn step(&mut self, field: &mut [T], force: &[T]);
+}

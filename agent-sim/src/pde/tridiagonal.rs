@@ -1,0 +1,149 @@
+//! Tridiagonal systems, factored once and solved in O(N) per right-hand side.
+
+use num_traits::Float;
+
+/// A tridiagonal matrix after the forward sweep of the Thomas algorithm.
+///
+/// Implicit diffusion steps solve with the same matrix at every step, so its pivots are inverted
+/// once here and a solve is multiplications and additions only. There is no pivoting: the matrices
+/// of diffusion schemes are diagonally dominant, for which the sweep is stable.
+#[derive(Debug, Clone)]
+pub struct Tridiagonal<T> {
+    /// Entries below the diagonal; `lower[i]` stands in row `i + 1`.
+    lower: Vec<T>,
+    /// 1 / pivot of each row.
+    inverse_pivot: Vec<T>,
+    /// Entries above the diagonal divided by their row's pivot.
+    scaled_upper: Vec<T>,
+}
+
+/// Row `row` of a matrix cannot be eliminated without exchanging rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the tridiagonal matrix has a zero pivot in row {row}")]
+pub struct ZeroPivot {
+    /// The row, counted from 0.
+    pub row: usize,
+}
+
+impl<T: Float> Tridiagonal<T> {
+    /// Factors the matrix with these diagonals; `lower` and `upper` are one shorter than `diagonal`.
+    ///
+    /// # Panics
+    /// If the lengths do not fit together.
+    pub fn new(lower: &[T], diagonal: &[T], upper: &[T]) -> Result<Self, ZeroPivot> {
+        let rows = diagonal.len();
+        assert!(lower.len() + 1 == rows.max(1) && upper.len() == lower.len());
+        let mut inverse_pivot = Vec::with_capacity(rows);
+        let mut scaled_upper: Vec<T> = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let eliminated = match row {
+                0 => T::zero(),
+                _ => lower[row - 1] * scaled_upper[row - 1],
+            };
+            let inverse = (diagonal[row] - eliminated).recip();
+            if !inverse.is_finite() {
+                return Err(ZeroPivot { row });
+            }
+            inverse_pivot.push(inverse);
+            scaled_upper.push(upper.get(row).map_or(T::zero(), |&u| u * inverse));
+        }
+        Ok(Self {
+            lower: lower.to_vec(),
+            inverse_pivot,
+            scaled_upper,
+        })
+    }
+
+    /// Factors the matrix with `diagonal` on its diagonal and `off` beside it.
+    pub fn constant(rows: usize, off: T, diagonal: T) -> Result<Self, ZeroPivot> {
+        let side = vec![off; rows.saturating_sub(1)];
+        Self::new(&side, &vec![diagonal; rows], &side)
+    }
+
+    /// Number of unknowns.
+    pub fn rows(&self) -> usize {
+        self.inverse_pivot.len()
+    }
+
+    /// Replaces the right-hand side by the solution.
+    ///
+    /// # Panics
+    /// If `rhs` does not have one entry per row.
+    pub fn solve(&self, rhs: &mut [T]) {
+        let rows = self.rows();
+        assert_eq!(rhs.len(), rows, "one right-hand-side entry per row");
+        if rows == 0 {
+            return;
+        }
+        let mut previous = rhs[0] * self.inverse_pivot[0];
+        rhs[0] = previous;
+        for ((value, &lower), &inverse) in rhs[1..]
+            .iter_mut()
+            .zip(&self.lower)
+            .zip(&self.inverse_pivot[1..])
+        {
+            previous = (*value - lower * previous) * inverse;
+            *value = previous;
+        }
+        let mut next = rhs[rows - 1];
+        for (value, &upper) in rhs[..rows - 1]
+            .iter_mut()
+            .zip(&self.scaled_upper[..rows - 1])
+            .rev()
+        {
+            next = *value - upper * next;
+            *value = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_zero_pivot_names_its_row() {
+        let result = Tridiagonal::new(&[1.0, 1.0], &[1.0, 1.0, 1.0], &[1.0, 1.0]);
+        assert_eq!(result.unwrap_err(), ZeroPivot { row: 1 });
+    }
+
+    #[test]
+    fn an_empty_system_and_a_single_row_are_fine() {
+        Tridiagonal::<f64>::constant(0, 1.0, 2.0)
+            .unwrap()
+            .solve(&mut []);
+        let mut rhs = [6.0];
+        Tridiagonal::constant(1, 1.0, 2.0).unwrap().solve(&mut rhs);
+        assert_eq!(rhs, [3.0]);
+    }
+
+    proptest! {
+        /// Multiplying the solution by the matrix gives the right-hand side back.
+        #[test]
+        fn solutions_satisfy_the_system(
+            rows in prop::collection::vec((-1.0..1.0f64, 0.1..2.0f64, -1.0..1.0f64, -10.0..10.0f64), 1..60)
+        ) {
+            let n = rows.len();
+            let lower: Vec<f64> = rows[1..].iter().map(|r| r.0).collect();
+            let upper: Vec<f64> = rows[..n - 1].iter().map(|r| r.2).collect();
+            // Strictly dominant: excess of at least 0.1 over the neighbours' sum.
+            let diagonal: Vec<f64> = (0..n)
+                .map(|i| {
+                    let left = if i > 0 { lower[i - 1].abs() } else { 0.0 };
+                    let right = if i + 1 < n { upper[i].abs() } else { 0.0 };
+                    left + right + rows[i].1
+                })
+                .collect();
+            let rhs: Vec<f64> = rows.iter().map(|r| r.3).collect();
+            let mut x = rhs.clone();
+            Tridiagonal::new(&lower, &diagonal, &upper).unwrap().solve(&mut x);
+            for i in 0..n {
+                let left = if i > 0 { lower[i - 1] * x[i - 1] } else { 0.0 };
+                let right = if i + 1 < n { upper[i] * x[i + 1] } else { 0.0 };
+                let product = left + diagonal[i] * x[i] + right;
+                prop_assert!((product - rhs[i]).abs() < 1e-9, "row {i}: {product} vs {}", rhs[i]);
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Policy blobs from files and from the program itself.
+
+use crate::problem::Problem;
+use agent_core::policy::{Policy, PolicyError};
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+
+include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
+
+/// The bytes of a policy, aligned so that agents can read the weights in place.
+#[derive(Debug, Clone)]
+pub struct PolicyFile {
+    words: Vec<u64>,
+    length: usize,
+    origin: String,
+}
+
+/// Why there is no policy.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyFileError {
+    /// The file cannot be read.
+    #[error("cannot read the policy {}: {source}; check the path given to --policy", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// No policy for this problem is built in.
+    #[error(
+        "no policy for {problem} is shipped with this build; train and export one \
+         (trainer train {problem}) and give it with --policy, or use --controller proportional"
+    )]
+    NotShipped {
+        /// Name of the problem.
+        problem: &'static str,
+    },
+    /// The bytes are no policy this program can run.
+    #[error("cannot use the policy {origin}: {source}")]
+    Blob {
+        /// Where it comes from.
+        origin: String,
+        /// What is wrong with it.
+        source: PolicyError,
+    },
+    /// A policy for something else.
+    #[error(
+        "the policy {origin} was trained for {found}, not for {problem}; give --policy one for {problem}"
+    )]
+    OtherProblem {
+        /// Where it comes from.
+        origin: String,
+        /// The problem in its header.
+        found: String,
+        /// The problem to be run.
+        problem: &'static str,
+    },
+    /// A policy whose observation does not fit the problem.
+    #[error(
+        "the policy {origin} looks at {found} cells but {problem} has a grid of {grid}; train it again for this grid"
+    )]
+    WindowTooWide {
+        /// Where it comes from.
+        origin: String,
+        /// Its window.
+        found: u16,
+        /// The problem to be run.
+        problem: &'static str,
+        /// Grid points of the problem.
+        grid: usize,
+    },
+}
+
+impl PolicyFile {
+    /// Reads a file; nothing is checked until [`policy`](Self::policy).
+    pub fn read(path: &Path) -> Result<Self, PolicyFileError> {
+        let bytes = std::fs::read(path).map_err(|source| PolicyFileError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self::new(&bytes, path.display().to_string()))
+    }
+
+    /// The policy that this program was built with.
+    pub fn shipped(problem: &Problem) -> Result<Self, PolicyFileError> {
+        SHIPPED
+            .iter()
+            .find(|(name, _)| *name == problem.name)
+            .map(|(name, bytes)| Self::new(bytes, format!("policies/{name}.policy")))
+            .ok_or(PolicyFileError::NotShipped {
+                problem: problem.name,
+            })
+    }
+
+    /// Bytes from elsewhere; `origin` names them in messages.
+    pub fn new(bytes: &[u8], origin: String) -> Self {
+        let mut words = vec![0u64; bytes.len().div_ceil(8)];
+        bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        Self {
+            words,
+            length: bytes.len(),
+            origin,
+        }
+    }
+
+    /// The blob.
+    pub fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.length]
+    }
+
+    /// Where it comes from.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// SHA-256 of the blob in hexadecimal: the name under which results cite it.
+    pub fn hash(&self) -> String {
+        let digest = Sha256::digest(self.bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The policy, if it is one for this problem.
+    pub fn policy(&self, problem: &Problem) -> Result<Policy<'_>, PolicyFileError> {
+        let origin = || self.origin.clone();
+        let policy = Policy::parse(self.bytes()).map_err(|source| PolicyFileError::Blob {
+            origin: origin(),
+            source,
+        })?;
+        let header = policy.header();
+        if header.problem != problem.name {
+            return Err(PolicyFileError::OtherProblem {
+                origin: origin(),
+                found: header.problem.to_owned(),
+                problem: problem.name,
+            });
+        }
+        if usize::from(header.sensing.window) > problem.grid {
+            return Err(PolicyFileError::WindowTooWide {
+                origin: origin(),
+                found: header.sensing.window,
+                problem: problem.name,
+                grid: problem.grid,
+            });
+        }
+        Ok(policy)
+    }
+}
