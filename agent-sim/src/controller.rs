@@ -5,7 +5,7 @@ use crate::fault::{Crash, Kill};
 use crate::link::{InProcess, Link, LinkError};
 use crate::metrics::Score;
 use crate::problem::{Episode, ErrorSensing, Problem, Proportional};
-use crate::sense::HALO;
+use crate::sense::{HALO, View};
 use crate::swarm::Swarm;
 use agent_core::agent::{Action, Mode};
 use agent_core::message::Observation;
@@ -52,16 +52,28 @@ impl Experiment<'_> {
     ) -> Result<Score, BlownUp> {
         let problem = self.problem;
         match self.controller {
-            Controller::None => self.drive::<InProcess>(episode, 1, 0, |_| unreachable!(), watch),
+            Controller::None => {
+                let unseen = View {
+                    window: 0,
+                    target: false,
+                };
+                self.drive::<InProcess>(episode, unseen, 0, || unreachable!("no agents"), watch)
+            }
             Controller::Proportional(law) => {
                 let agent = ProportionalAgent::new(problem, law);
-                let window = agent.window();
-                self.drive(episode, window, self.agents, |_| agent.clone(), watch)
+                let view = View {
+                    window: agent.window(),
+                    target: true,
+                };
+                self.drive(episode, view, self.agents, || agent.clone(), watch)
             }
             Controller::Policy(policy) => {
-                let window = usize::from(policy.header().sensing.window);
-                let link = |_| InProcess::new(policy);
-                self.drive(episode, window, self.agents, link, watch)
+                let sensing = &policy.header().sensing;
+                let view = View {
+                    window: usize::from(sensing.window),
+                    target: sensing.target,
+                };
+                self.drive(episode, view, self.agents, || InProcess::new(policy), watch)
             }
         }
     }
@@ -69,9 +81,9 @@ impl Experiment<'_> {
     fn drive<L: Link>(
         &self,
         episode: &Episode,
-        window: usize,
+        view: View,
         agents: usize,
-        link: impl Fn(usize) -> L,
+        link: impl Fn() -> L,
         watch: &mut dyn FnMut(&Snapshot<'_>),
     ) -> Result<Score, BlownUp> {
         let mut deaths = vec![None; agents];
@@ -81,14 +93,14 @@ impl Experiment<'_> {
                 deaths[victim] = Some(at);
             }
         }
-        let links = (deaths.iter().enumerate())
-            .map(|(i, &at)| Crash::new(link(i), at))
+        let links = (deaths.into_iter())
+            .map(|at| Crash::new(link(), at))
             .collect();
         let positions = (self.problem.placement)(agents)
             .into_iter()
             .map(|x| [x, 0.0])
             .collect();
-        let swarm = Swarm::new(self.problem, window, links, positions);
+        let swarm = Swarm::new(self.problem, view, links, positions);
         let mut run = ClosedLoop::new(self.problem, episode, swarm);
         watch(&run.snapshot());
         for _ in 0..self.steps {

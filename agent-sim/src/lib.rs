@@ -10,7 +10,7 @@
 //! 3. [`episode`]: the closed loop. Every step it shows each agent of the [`swarm`] its patch of
 //!    the field ([`sense`]) over its [`link`], adds up their forces ([`actuate`]), lets the field
 //!    evolve ([`pde`]) and moves the agents. [`fault`]s are wrappers over links.
-//! 4. [`metrics`]: the scores.
+//! 4. [`metrics`]: the scores; [`report`]: the pictures.
 //!
 //! Three things hold everywhere. Nothing an agent can read depends on how many there are. The same
 //! seed gives the same trajectory to the last bit, whatever the number of threads. Agents work in
@@ -43,10 +43,12 @@ pub mod fault;
 pub mod link;
 pub mod metrics;
 pub mod npy;
+pub mod output;
 pub mod pde;
 pub mod policy_file;
 pub mod problem;
 pub mod random_field;
+pub mod report;
 pub mod sense;
 pub mod swarm;
 pub mod test_set;

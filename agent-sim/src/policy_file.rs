@@ -36,7 +36,7 @@ pub enum PolicyFileError {
         problem: &'static str,
     },
     /// The bytes are no policy this program can run.
-    #[error("cannot use the policy {origin}: {source}")]
+    #[error("cannot use the policy {origin}: {source}{}", remedy(source))]
     Blob {
         /// Where it comes from.
         origin: String,
@@ -69,6 +69,14 @@ pub enum PolicyFileError {
         /// Grid points of the problem.
         grid: usize,
     },
+}
+
+/// What to do about an unusable blob, where the error does not say so itself.
+fn remedy(error: &PolicyError) -> &'static str {
+    match error {
+        PolicyError::UnknownFormat { .. } => "",
+        _ => "; copy it or export it again",
+    }
 }
 
 impl PolicyFile {

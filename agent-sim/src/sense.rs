@@ -6,7 +6,16 @@ use agent_core::message::{Patch, Span};
 /// Cells beyond the window on each side, so that slopes at its rim are those of the whole field.
 pub const HALO: usize = 1;
 
-/// Cuts patches out of a field for agents with a given window.
+/// What agents of one kind are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View {
+    /// Cells of the window.
+    pub window: usize,
+    /// Whether the target is shown too; agents that steer to zero need none.
+    pub target: bool,
+}
+
+/// Cuts patches out of a field.
 #[derive(Debug, Clone)]
 pub struct Eye {
     window: usize,
@@ -15,13 +24,13 @@ pub struct Eye {
 }
 
 impl Eye {
-    /// For a window of `window` cells.
-    pub fn new(window: usize) -> Self {
-        let cells = window + 2 * HALO;
+    /// For agents with this view.
+    pub fn new(view: View) -> Self {
+        let cells = view.window + 2 * HALO;
         Self {
-            window,
+            window: view.window,
             field: vec![0.0; cells],
-            target: vec![0.0; cells],
+            target: vec![0.0; if view.target { cells } else { 0 }],
         }
     }
 
@@ -32,9 +41,12 @@ impl Eye {
     pub fn look(&mut self, problem: &Problem, field: &[f32], target: &[f32], x: f32) -> Patch<'_> {
         let first = problem.cell_of(x) as isize - (self.window / 2 + HALO) as isize;
         let last = field.len() as isize - 1;
-        for (k, (f, t)) in self.field.iter_mut().zip(&mut self.target).enumerate() {
-            let cell = (first + k as isize).clamp(0, last) as usize;
-            (*f, *t) = (field[cell], target[cell]);
+        let cell = |k: usize| (first + k as isize).clamp(0, last) as usize;
+        for (k, value) in self.field.iter_mut().enumerate() {
+            *value = field[cell(k)];
+        }
+        for (k, value) in self.target.iter_mut().enumerate() {
+            *value = target[cell(k)];
         }
         let cells = self.field.len() as isize;
         let inside = Span {
@@ -53,7 +65,10 @@ mod tests {
     fn look(x: f32) -> (Vec<f32>, Vec<f32>, Span) {
         let field: Vec<f32> = (0..100).map(|j| j as f32).collect();
         let target: Vec<f32> = field.iter().map(|v| -v).collect();
-        let mut eye = Eye::new(8);
+        let mut eye = Eye::new(View {
+            window: 8,
+            target: true,
+        });
         let patch = eye.look(&PROBLEM, &field, &target, x);
         (
             patch.field.iter().collect(),
@@ -88,7 +103,10 @@ mod tests {
 
     #[test]
     fn a_window_wider_than_the_field_is_fine() {
-        let mut eye = Eye::new(400);
+        let mut eye = Eye::new(View {
+            window: 400,
+            target: false,
+        });
         let field = vec![1.0; 100];
         let patch = eye.look(&PROBLEM, &field, &field, 0.5);
         // c = 49, patch starts at 49 − 201 = −152.
@@ -97,5 +115,6 @@ mod tests {
             last: 251,
         };
         assert_eq!((patch.field.len(), patch.inside[0]), (402, inside));
+        assert!(patch.target.is_empty());
     }
 }

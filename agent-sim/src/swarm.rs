@@ -3,7 +3,7 @@
 use crate::actuate::Kernel;
 use crate::link::{Link, LinkError};
 use crate::problem::Problem;
-use crate::sense::Eye;
+use crate::sense::{Eye, View};
 use agent_core::message::Observation;
 use rayon::prelude::*;
 
@@ -57,13 +57,13 @@ pub struct Cost {
 }
 
 impl<L: Link> Swarm<L> {
-    /// A swarm with one link per agent; agent `i` starts at `positions[i]` and sees `window` cells.
+    /// A swarm with one link per agent; agent `i` starts at `positions[i]`.
     ///
     /// # Panics
     /// If there are not as many positions as links.
     pub fn new(
         problem: &'static Problem,
-        window: usize,
+        view: View,
         links: Vec<L>,
         positions: Vec<[f64; 2]>,
     ) -> Self {
@@ -71,7 +71,7 @@ impl<L: Link> Swarm<L> {
         let group_size = links.len().div_ceil(MAX_GROUPS).max(MIN_GROUP);
         let groups = (0..links.len().div_ceil(group_size))
             .map(|_| Group {
-                eye: Eye::new(window),
+                eye: Eye::new(view),
                 force: vec![0.0; problem.grid],
                 squared_force: 0.0,
                 path: 0.0,

@@ -42,7 +42,7 @@ pub struct Problem {
     pub table: fn() -> &'static [u8],
     /// Builds the solver that is the truth of this problem.
     pub stepper: fn(&Problem) -> Box<dyn Stepper<f64>>,
-    /// The tuned feedback that every result is shown beside.
+    /// The feedback that every result is shown beside, tuned for the published number of agents.
     pub baseline: Proportional,
 }
 
@@ -135,6 +135,16 @@ impl Problem {
         let [low, high] = self.domain.map(|v| v as f32);
         let unit = ((x - low) / (high - low)).clamp(0.0, 1.0);
         (unit * (self.grid - 1) as f32) as usize
+    }
+
+    /// The tuned feedback for a swarm of another size than the published one: more agents overlap
+    /// more, so each pushes less. (A designer may count them; an agent may not.)
+    pub fn baseline_for(&self, agents: usize) -> Proportional {
+        let share = self.agents as f64 / agents.max(1) as f64;
+        Proportional {
+            gain: self.baseline.gain * share.min(1.0),
+            ..self.baseline
+        }
     }
 
     /// Coordinate of grid point `j`.

@@ -1,0 +1,44 @@
+//! A progress bar that shows only when there is something to wait for.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Work that is done sooner is not worth a bar.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Counts finished pieces of work, on standard error and only on a terminal.
+pub struct Progress {
+    bar: ProgressBar,
+    shown: AtomicBool,
+}
+
+impl Progress {
+    /// For `pieces` of work, e.g. episodes.
+    pub fn new(pieces: usize, what: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(pieces as u64), ProgressDrawTarget::hidden());
+        let template = "{msg} {wide_bar} {pos}/{len} {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        Self {
+            bar,
+            shown: AtomicBool::new(false),
+        }
+    }
+
+    /// One piece is done.
+    pub fn tick(&self) {
+        self.bar.inc(1);
+        if self.bar.elapsed() > PATIENCE && !self.shown.swap(true, Ordering::Relaxed) {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,86 @@
+//! `agent-sim tune`: the gain of the proportional yardstick.
+
+use super::eval::evaluate;
+use super::table::{number, table};
+use super::{VERSION, use_threads};
+use agent_sim::controller::{Controller, Experiment};
+use agent_sim::problem::{self, ErrorSensing, Proportional};
+use agent_sim::test_set::EpisodeSet;
+use clap::Args;
+
+/// Gains tried: a few to a decade, denser where heat-1d turns unstable.
+const GAINS: [f64; 17] = [
+    1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 150.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0, 800.0,
+    900.0, 1000.0,
+];
+
+#[derive(Args)]
+pub struct TuneArgs {
+    /// The problem, e.g. heat-1d
+    problem: String,
+    /// Number of fresh episodes; the published test set is not tuned on
+    #[arg(long, default_value_t = 200, value_name = "N")]
+    episodes: usize,
+    /// Seed of the episodes
+    #[arg(long, default_value_t = 1, value_name = "S")]
+    seed: u64,
+    /// Threads to use [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+pub fn tune(args: &TuneArgs) -> anyhow::Result<()> {
+    let problem = problem::by_name(&args.problem)?;
+    use_threads(args.threads)?;
+    let episodes = EpisodeSet::Fresh.episodes(problem, args.seed, Some(args.episodes.max(1)))?;
+    let mut rows = vec![
+        [
+            "gain",
+            "point: final",
+            "time-mean",
+            "kernel: final",
+            "time-mean",
+        ]
+        .map(String::from)
+        .to_vec(),
+    ];
+    let mut best: Option<(f64, Proportional)> = None;
+    for gain in GAINS {
+        let mut row = vec![format!("{gain}")];
+        for sensing in [ErrorSensing::Point, ErrorSensing::Kernel] {
+            let law = Proportional { gain, sensing };
+            let experiment = Experiment {
+                problem,
+                controller: Controller::Proportional(law),
+                agents: problem.agents,
+                steps: problem.horizon,
+                kill: None,
+                seed: args.seed,
+            };
+            let summary = evaluate(&experiment, &episodes, "episodes")?;
+            row.extend([summary.final_error.mean, summary.time_mean.mean].map(number));
+            if best.is_none_or(|(error, _)| summary.final_error.mean < error) {
+                best = Some((summary.final_error.mean, law));
+            }
+        }
+        rows.push(row);
+    }
+    println!(
+        "agent-sim {VERSION} · {} · seed {} · proportional feedback on {} fresh episodes\n",
+        problem.name,
+        args.seed,
+        episodes.len()
+    );
+    println!("{}", table(&rows));
+    if let Some((error, law)) = best {
+        println!(
+            "  best final error {} with gain {} and {:?} sensing; the built-in baseline is gain {} and {:?}",
+            number(error),
+            law.gain,
+            law.sensing,
+            problem.baseline.gain,
+            problem.baseline.sensing
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! Promises about whole runs.
+
+mod support;
+
+use agent_sim::controller::{Controller, Experiment};
+use agent_sim::episode::{ClosedLoop, Trajectory};
+use agent_sim::fault::Crash;
+use agent_sim::link::{InProcess, Link, Recorder, Wire};
+use agent_sim::metrics::Score;
+use agent_sim::policy_file::PolicyFile;
+use agent_sim::problem::{Episode, heat_1d::PROBLEM};
+use agent_sim::sense::View;
+use agent_sim::swarm::Swarm;
+use agent_sim::test_set::EpisodeSet;
+
+const VIEW: View = View {
+    window: 8,
+    target: true,
+};
+
+fn hand_made() -> PolicyFile {
+    PolicyFile::new(&support::policy(), "by hand".into())
+}
+
+fn episode() -> Episode {
+    EpisodeSet::Table.episode(&PROBLEM, 0, 3).unwrap()
+}
+
+fn experiment(controller: Controller<'_>, agents: usize) -> Experiment<'_> {
+    Experiment {
+        problem: &PROBLEM,
+        controller,
+        agents,
+        steps: 300,
+        kill: None,
+        seed: 1,
+    }
+}
+
+fn score(experiment: &Experiment<'_>) -> Score {
+    experiment.run(&episode(), &mut |_| {}).unwrap()
+}
+
+#[test]
+fn feedback_beats_no_control_and_losses_cost() {
+    let file = hand_made();
+    let policy = file.policy(&PROBLEM).unwrap();
+    let swarm = experiment(Controller::Policy(&policy), 8);
+    let killed = Experiment {
+        kill: Some("1/2@0".parse().unwrap()),
+        ..swarm
+    };
+    let proportional = experiment(Controller::Proportional(PROBLEM.baseline), 8);
+    let nobody = score(&experiment(Controller::None, 8));
+    assert!(score(&swarm).final_error < 0.1 * nobody.final_error);
+    assert!(score(&proportional).final_error < 0.1 * nobody.final_error);
+    assert!(score(&swarm).final_error < score(&killed).final_error);
+    assert!(score(&swarm).travel > 0.0 && score(&swarm).effort > 0.0);
+    assert_eq!(score(&proportional).travel, 0.0);
+}
+
+#[test]
+fn the_dead_stay_where_they_died() {
+    let file = hand_made();
+    let policy = file.policy(&PROBLEM).unwrap();
+    let experiment = Experiment {
+        kill: Some("1/2@0.5".parse().unwrap()),
+        ..experiment(Controller::Policy(&policy), 8)
+    };
+    let mut trajectory = Trajectory::default();
+    experiment
+        .run(&episode(), &mut |snapshot| trajectory.push(snapshot))
+        .unwrap();
+    let dead: Vec<_> = trajectory
+        .paths
+        .iter()
+        .filter(|path| path.silent_from == Some(150))
+        .collect();
+    assert_eq!(dead.len(), 4);
+    for path in dead {
+        assert_ne!(path.positions[0], path.positions[150]);
+        assert!(
+            path.positions[150..]
+                .iter()
+                .all(|x| *x == path.positions[150])
+        );
+    }
+}
+
+/// 1,000 agents make four groups, so that threads have something to disagree about.
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let file = hand_made();
+    let policy = file.policy(&PROBLEM).unwrap();
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        let experiment = experiment(Controller::Policy(&policy), 1000);
+        let mut bits: Vec<u64> = Vec::new();
+        pool.install(|| {
+            experiment
+                .run(&episode(), &mut |snapshot| {
+                    bits.extend(snapshot.field.iter().map(|z| z.to_bits()));
+                    bits.extend(snapshot.positions.iter().map(|x| x[0].to_bits()));
+                })
+                .unwrap()
+        });
+        bits
+    };
+    let one = run(1);
+    assert_eq!(one, run(2));
+    assert_eq!(one, run(5));
+}
+
+fn drive<L: Link>(swarm: Swarm<L>, steps: usize) -> ClosedLoop<L> {
+    let mut run = ClosedLoop::new(&PROBLEM, &episode(), swarm);
+    (0..steps).for_each(|_| run.advance().unwrap());
+    run
+}
+
+/// Among 999 dead ones the last agent alive has the field to itself, as if it were alone: what
+/// passes over its link must be the same to the last byte.
+#[test]
+fn an_agent_cannot_tell_a_swarm_of_one_from_a_swarm_of_a_thousand() {
+    let file = hand_made();
+    let policy = file.policy(&PROBLEM).unwrap();
+    let wire = |agents: usize, alive: usize| -> Wire {
+        let links = (0..agents)
+            .map(|i| {
+                Recorder::new(Crash::new(
+                    InProcess::new(&policy),
+                    (i != alive).then_some(0),
+                ))
+            })
+            .collect();
+        let swarm = Swarm::new(&PROBLEM, VIEW, links, vec![[0.3, 0.0]; agents]);
+        drive(swarm, 300).swarm().links()[alive].wire().clone()
+    };
+    let alone = wire(1, 0);
+    assert_eq!(alone.sent.len(), 300);
+    assert!(alone.received.iter().all(|frame| !frame.is_empty()));
+    assert_eq!(alone, wire(1000, 421));
+}
+
+/// A link that is cut after some steps.
+struct Cut<L>(L, usize);
+
+impl<L: Link> Link for Cut<L> {
+    fn send(
+        &mut self,
+        observation: &agent_core::message::Observation<'_>,
+    ) -> Result<(), agent_sim::link::LinkError> {
+        self.0.send(observation)
+    }
+
+    fn receive(
+        &mut self,
+        now_us: u64,
+    ) -> Result<Option<agent_core::agent::Action>, agent_sim::link::LinkError> {
+        if self.1 == 0 {
+            return Err(agent_sim::link::LinkError::Closed("cable pulled".into()));
+        }
+        self.1 -= 1;
+        self.0.receive(now_us)
+    }
+}
+
+#[test]
+fn a_broken_link_is_reported_and_the_rest_goes_on() {
+    let file = hand_made();
+    let policy = file.policy(&PROBLEM).unwrap();
+    let links: Vec<Box<dyn Link + '_>> = (0..4)
+        .map(|i| -> Box<dyn Link + '_> {
+            match i {
+                2 => Box::new(Cut(InProcess::new(&policy), 5)),
+                _ => Box::new(InProcess::new(&policy)),
+            }
+        })
+        .collect();
+    let positions = [0.2, 0.4, 0.6, 0.8].map(|x| [x, 0.0]).to_vec();
+    let run = drive(Swarm::new(&PROBLEM, VIEW, links, positions), 6);
+    let (agent, error) = &run.swarm().lost()[0];
+    assert_eq!((*agent, run.swarm().lost().len()), (2, 1));
+    assert!(error.to_string().contains("cable pulled"));
+    let heard: Vec<bool> = run.swarm().deeds().iter().map(|deed| deed.heard).collect();
+    assert_eq!(heard, [true, true, false, true]);
+}
