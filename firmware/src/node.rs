@@ -40,6 +40,9 @@ pub trait Actuator {
 }
 
 /// Runs a node for ever.
+///
+/// It starts with a [`Report::Hello`] nobody asked for: the host learns that the node listens now,
+/// or that it was restarted.
 pub async fn run<R: Read, W: Write>(
     receiver: &mut Receiver<R>,
     sender: &mut Sender<W>,
@@ -47,8 +50,9 @@ pub async fn run<R: Read, W: Write>(
     workspace: &mut [f32; WORKSPACE],
     actuator: &mut impl Actuator,
 ) -> ! {
-    let mut stored = stored_length(slot);
-    let mut asked = false;
+    // What was there at boot tells its own length.
+    let mut stored = stated_length(slot.bytes()).unwrap_or(0);
+    let mut booting = true;
     loop {
         let begin = match load(slot, stored) {
             Ok(policy) => {
@@ -58,34 +62,27 @@ pub async fn run<R: Read, W: Write>(
                     workspace,
                     actuator,
                 };
-                if asked {
-                    sender.send(&armed.hello()).await;
-                }
+                sender.send(&armed.hello()).await;
                 let length = armed.serve(receiver, sender, slot.bytes().len()).await;
                 actuator.apply(&Action::none(Mode::Waiting));
                 Some(length)
             }
             Err(refusal) => {
                 log!(info, "no policy to run: {}", refusal);
-                if asked {
-                    let mut reason = Sentence::new();
-                    sender
-                        .send(&Report::PolicyRefused {
-                            reason: reason.of(refusal),
-                        })
-                        .await;
-                }
+                let mut reason = Sentence::new();
+                let report = match booting {
+                    true => hello(None),
+                    false => Report::PolicyRefused {
+                        reason: reason.of(refusal),
+                    },
+                };
+                sender.send(&report).await;
                 None
             }
         };
-        stored = disarmed(receiver, sender, slot, begin).await;
-        asked = true;
+        stored = disarmed(receiver, sender, slot, stored, begin).await;
+        booting = false;
     }
-}
-
-/// Bytes of the policy that was in the slot at boot.
-fn stored_length(slot: &impl PolicySlot) -> usize {
-    stated_length(slot.bytes()).unwrap_or(0)
 }
 
 /// The policy in the first `length` bytes of the slot, if this node can run it.
@@ -227,11 +224,12 @@ impl Blind {
     }
 }
 
-/// Takes an upload, or waits for one, until a commit; returns the bytes stored.
+/// Takes an upload, or waits for one, until a commit; returns the bytes stored by then.
 async fn disarmed<R: Read, W: Write>(
     receiver: &mut Receiver<R>,
     sender: &mut Sender<W>,
     slot: &mut impl PolicySlot,
+    stored: usize,
     begin: Option<u32>,
 ) -> usize {
     let mut upload = None;
@@ -255,7 +253,7 @@ async fn disarmed<R: Read, W: Write>(
             (Command::PolicyChunk { .. }, None) => NO_UPLOAD,
             (Command::PolicyCommit, Some(upload)) => return upload.next as usize,
             // The answer to an earlier commit may have been lost: give it again.
-            (Command::PolicyCommit, None) => return stored_length(slot),
+            (Command::PolicyCommit, None) => return stored,
         };
         sender.send(&report).await;
     }

@@ -1,2 +1,104 @@
-//! Automation.
-fn main() {}
+//! `cargo xtask`: what a shell script would do elsewhere, in Rust.
+//!
+//! [`stages`] runs all that CI runs; [`setup`] finds or installs the tools for the firmware;
+//! [`firmware`] builds, measures and runs the image.
+
+mod bench;
+mod firmware;
+mod observations;
+mod run;
+mod setup;
+mod size;
+mod stages;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+/// Automation for this workspace.
+#[derive(Parser)]
+#[command(
+    bin_name = "cargo xtask",
+    after_help = "Examples:\n  \
+    cargo xtask test\n  \
+    cargo xtask firmware run --policy policies/heat-1d.policy"
+)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Everything CI needs: set-up, format, lints, firmware, size budget, all tests.
+    ///
+    /// Installs what it may; what cannot be had is skipped loudly, and is a failure with CI=true.
+    Test,
+    /// The node's image: build it, measure it, run it in the emulator.
+    #[command(subcommand)]
+    Firmware(Firmware),
+}
+
+#[derive(Subcommand)]
+enum Firmware {
+    /// Build the image and say where it is.
+    Build,
+    /// Boot the image in the emulator, give it a policy, and compare its actions bit for bit with
+    /// those of the same agent on the host.
+    Run {
+        /// The policy blob.
+        #[arg(long, value_name = "FILE")]
+        policy: PathBuf,
+        /// How many observations to send.
+        #[arg(long, value_name = "N", default_value_t = 32)]
+        observations: u32,
+        /// Show the node's log, decoded.
+        #[arg(long)]
+        log: bool,
+    },
+    /// Flash, RAM and stack of the image against their budget.
+    Size,
+    /// Instructions per control step on the emulated core, and the control rate that allows.
+    Bench {
+        /// A policy blob; can be given several times. Default: all of policies/.
+        #[arg(long, value_name = "FILE")]
+        policy: Vec<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().task {
+        Task::Test => stages::run(),
+        Task::Firmware(task) => firmware(task),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn firmware(task: Firmware) -> anyhow::Result<()> {
+    let elf = firmware::build(&setup::toolchain()?)?;
+    match task {
+        Firmware::Build => {
+            println!("{}", elf.display());
+            Ok(())
+        }
+        Firmware::Run {
+            policy,
+            observations,
+            log,
+        } => {
+            setup::emulator()?;
+            run::run(&elf, &policy, observations, log)
+        }
+        Firmware::Size => size::check(&elf),
+        Firmware::Bench { policy } => {
+            setup::emulator()?;
+            bench::run(&elf, &policy)
+        }
+    }
+}

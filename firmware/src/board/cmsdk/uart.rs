@@ -100,6 +100,10 @@ impl<const N: usize> BufferedUart<N> {
         self.registers
             .control()
             .write(CTRL_TX_ENABLE | CTRL_RX_ENABLE | CTRL_TX_INTERRUPT | CTRL_RX_INTERRUPT);
+        // The emulator delivers what was sent before only when the data is read.
+        if self.registers.state().read() & STATE_RX_FULL == 0 {
+            self.registers.data().read();
+        }
     }
 
     /// To be called by the receive interrupt.
@@ -134,12 +138,15 @@ impl<const N: usize> BufferedUart<N> {
     fn unmask_receiver(&self) {
         let control = self.registers.control();
         critical_section::with(|_| {
-            if control.read() & CTRL_RX_INTERRUPT != 0 {
+            let masked = control.read();
+            if masked & CTRL_RX_INTERRUPT != 0 {
                 return;
             }
-            // A byte that came while masked has raised no interrupt.
-            if self.take_bytes() {
-                control.write(control.read() | CTRL_RX_INTERRUPT);
+            // First unmasked, then looked at: a byte that came while masked has raised no
+            // interrupt and never will, one that comes between the two does.
+            control.write(masked | CTRL_RX_INTERRUPT);
+            if !self.take_bytes() {
+                control.write(masked);
             }
         });
     }

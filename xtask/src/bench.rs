@@ -1,0 +1,103 @@
+//! Instructions per control step, counted by the emulator's clock.
+
+use agent_core::{
+    agent::Mode,
+    message::{Command, Report},
+};
+use anyhow::{Context, Result, bail};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+use xtask::emulator::{Clock, Emulator};
+
+use crate::{
+    firmware::root,
+    observations::{Blob, Scene},
+};
+
+/// Each instruction takes 2^10 ns of emulated time, so that the node's clock, which ticks every
+/// microsecond, resolves single ones.
+const SHIFT: u8 = 10;
+const INSTRUCTIONS_PER_TICK: f64 = 1000.0 / (1 << SHIFT) as f64;
+
+const STEPS: u32 = 64;
+
+/// The cycle model. On a Cortex-M4F arithmetic on floats takes 1 cycle and a load 2, a taken branch
+/// 2 to 4 (Technical Reference Manual, sections 3.3 and 7.2); code and weights come from flash
+/// behind an accelerator without wait states. 2 is above what that mix gives.
+const CYCLES_PER_INSTRUCTION: f64 = 2.0;
+const CLOCK_HZ: f64 = 168e6;
+
+/// Measures the policies given, or all that are shipped.
+pub fn run(elf: &Path, policies: &[PathBuf]) -> Result<()> {
+    let policies = match policies {
+        [] => shipped()?,
+        given => given.to_vec(),
+    };
+    println!(
+        "{:<28} {:>8} {:>13} {:>10} {:>16}",
+        "policy", "MACs", "instructions", "instr/MAC", "rate at 168 MHz"
+    );
+    for path in policies {
+        let blob = Blob::read(&path)?;
+        let macs = blob.policy()?.macs();
+        let instructions = measure(elf, &blob)?;
+        println!(
+            "{:<28} {macs:>8} {instructions:>13.0} {:>10.2} {:>13.0} Hz",
+            path.file_name()
+                .unwrap_or(path.as_os_str())
+                .to_string_lossy(),
+            instructions / macs as f64,
+            CLOCK_HZ / (CYCLES_PER_INSTRUCTION * instructions),
+        );
+    }
+    println!(
+        "\nWhole control step (observe, network, limits), median of {STEPS}, on the emulated \
+         Cortex-M4F with `-icount shift={SHIFT}`.\nRate: {CYCLES_PER_INSTRUCTION} cycles per \
+         instruction, no flash wait states; a model, not a measurement on silicon."
+    );
+    Ok(())
+}
+
+/// The median of the instructions a step takes.
+fn measure(elf: &Path, blob: &Blob) -> Result<f64> {
+    let policy = blob.policy()?;
+    let mut node = Emulator::start_with(elf, Clock::Instructions { shift: SHIFT })?;
+    node.upload(blob.bytes())?;
+    let mut counts = Vec::new();
+    for seq in 0..STEPS {
+        let scene = Scene::new(&policy, seq, STEPS)?;
+        let observation = scene.observation();
+        match node.ask(&Command::Observe { seq, observation })? {
+            Report::Action { action, ticks, .. } if action.mode == Mode::Active => {
+                counts.push(f64::from(ticks) * INSTRUCTIONS_PER_TICK);
+            }
+            Report::Action { .. } => {} // a step on a broken sensor ends early
+            report => bail!("observation {seq} was answered by {report:?}"),
+        }
+    }
+    counts.sort_by(f64::total_cmp);
+    counts
+        .get(counts.len() / 2)
+        .copied()
+        .context("no observation was acted on")
+}
+
+fn shipped() -> Result<Vec<PathBuf>> {
+    let folder = root().join("policies");
+    let mut policies: Vec<PathBuf> = fs::read_dir(&folder)
+        .with_context(|| format!("cannot read {}", folder.display()))?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "policy"))
+        .collect();
+    policies.sort();
+    if policies.is_empty() {
+        bail!(
+            "no *.policy in {}: name one with --policy",
+            folder.display()
+        );
+    }
+    Ok(policies)
+}

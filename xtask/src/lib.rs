@@ -1,0 +1,5 @@
+//! The emulated board as a link: for `cargo xtask`, and for tests that need a node that is not a
+//! function call away.
+
+pub mod device_log;
+pub mod emulator;

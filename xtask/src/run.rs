@@ -1,0 +1,80 @@
+//! The same blob and the same observations on the emulated board and on the host.
+
+use agent_core::{
+    agent::{Action, Agent},
+    message::{Command, Report},
+};
+use anyhow::{Result, bail};
+use std::path::Path;
+use xtask::{device_log::Decoder, emulator::Emulator};
+
+use crate::observations::{Blob, Scene};
+
+/// Runs the policy on both and prints what they do; an error if a bit differs.
+pub fn run(elf: &Path, policy: &Path, observations: u32, show_log: bool) -> Result<()> {
+    let blob = Blob::read(policy)?;
+    blob.policy()?; // before anything is started
+    let mut node = Emulator::start(elf)?;
+    let outcome = compare(&mut node, &blob, observations);
+    // Also, and above all, when something went wrong.
+    if show_log {
+        println!("\nthe node's log");
+        for line in Decoder::new(elf)?.lines(&node.log()?) {
+            println!("  {line}");
+        }
+    }
+    outcome
+}
+
+fn compare(node: &mut Emulator, blob: &Blob, observations: u32) -> Result<()> {
+    let policy = blob.policy()?;
+    let mut workspace = vec![0.0; policy.workspace_len()];
+    let mut on_host = Agent::new(policy.clone(), &mut workspace)?;
+    let id = node.upload(blob.bytes())?;
+    println!(
+        "{}: {} bytes, checksum {:08x}, on the emulated board",
+        policy.header().problem,
+        id.length,
+        id.crc
+    );
+    println!(
+        "{:>5} {:>10} {:>12} {:>12} {:>10}  same bits as on the host",
+        "step", "position", "force", "velocity", "mode"
+    );
+    let mut differing = 0;
+    for step in 0..observations {
+        let scene = Scene::new(&policy, step, observations)?;
+        let observation = scene.observation();
+        let expected = on_host.step(&observation.patch, observation.position, observation.now_us);
+        let seq = step;
+        let action = match node.ask(&Command::Observe { seq, observation })? {
+            Report::Action { seq, action, .. } if seq == step => action,
+            report => bail!("observation {step} was answered by {report:?}"),
+        };
+        let same = bits(&action) == bits(&expected);
+        differing += u32::from(!same);
+        println!(
+            "{step:>5} {:>10.4} {:>12.6} {:>12.6} {:>10}  {}",
+            observation.position[0],
+            action.force,
+            action.velocity[0],
+            format!("{:?}", action.mode),
+            if same {
+                "yes".to_owned()
+            } else {
+                format!("NO: {expected:?}")
+            },
+        );
+    }
+    if differing > 0 {
+        bail!("{differing} of {observations} actions differ between board and host");
+    }
+    println!("{observations} actions, 0 differing bits");
+    Ok(())
+}
+
+/// An action as what must be equal: every bit.
+fn bits(action: &Action) -> ([u32; 3], u8) {
+    let [x, y] = action.velocity;
+    ([action.force, x, y].map(f32::to_bits), action.mode as u8)
+}

@@ -1,0 +1,210 @@
+//! The tools the firmware needs: found, or installed where that is allowed.
+
+use anyhow::{Context, Result, bail};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+use xtask::emulator;
+
+/// What the node's core is called by rustc.
+pub const TARGET: &str = "thumbv7em-none-eabihf";
+
+/// A rustc that carries no library for the target but can compile it from source.
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+const DEBIAN_CARGO: &str = "/usr/bin/cargo";
+const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
+
+/// A compiler for the target.
+#[derive(Debug, Clone)]
+pub enum Toolchain {
+    /// The one that runs us: it has the target's core library.
+    Current,
+    /// Debian's, which compiles the core library from source; linked with `linker`.
+    Debian {
+        /// An LLD.
+        linker: PathBuf,
+    },
+}
+
+impl Toolchain {
+    /// In a few words.
+    pub fn describe(&self) -> &'static str {
+        match self {
+            Self::Current => "the active toolchain",
+            Self::Debian { .. } => "Debian's rustc-web, core built from source",
+        }
+    }
+
+    /// `cargo <command>` for the target, in the folder `target` of the workspace.
+    pub fn cargo(&self, command: &str, target: &Path) -> Command {
+        let mut cargo = match self {
+            Self::Current => {
+                let mut cargo = crate::stages::cargo();
+                cargo.arg(command);
+                cargo
+            }
+            Self::Debian { linker } => {
+                let mut cargo = Command::new(DEBIAN_CARGO);
+                cargo
+                    .args([command, "-Z", "build-std=core"])
+                    .env("RUSTC", DEBIAN_RUSTC)
+                    // build-std is unstable; a stable compiler takes it with this.
+                    .env("RUSTC_BOOTSTRAP", "1")
+                    .env("CARGO_TARGET_THUMBV7EM_NONE_EABIHF_LINKER", linker)
+                    // Left by the cargo that runs us, and meant for its own compiler.
+                    .env_remove("LD_LIBRARY_PATH")
+                    .env_remove("RUSTUP_TOOLCHAIN")
+                    .env_remove("RUSTDOC");
+                cargo
+            }
+        };
+        cargo.args(["--target", TARGET, "--target-dir"]).arg(target);
+        cargo
+    }
+}
+
+/// Finds a compiler for the target, or installs one.
+pub fn toolchain() -> Result<Toolchain> {
+    if let Some(found) = find_toolchain() {
+        return Ok(found);
+    }
+    println!("no compiler for {TARGET} yet: asking rustup for the target");
+    let mut rustup = Command::new("rustup");
+    rustup.args(["target", "add", TARGET]);
+    if succeeds_within(&mut rustup, Duration::from_secs(120))
+        && let Some(found) = find_toolchain()
+    {
+        return Ok(found);
+    }
+    let mut packages = DEBIAN_PACKAGES.to_vec();
+    if linker().is_none() {
+        packages.push("lld");
+    }
+    apt_install(&packages).with_context(|| {
+        format!(
+            "no compiler for {TARGET}: run `rustup target add {TARGET}`, or on Debian \
+             `apt-get install {}`",
+            packages.join(" ")
+        )
+    })?;
+    find_toolchain().with_context(|| format!("the installed compiler cannot build for {TARGET}"))
+}
+
+fn find_toolchain() -> Option<Toolchain> {
+    let library = sysroot(Path::new("rustc"))?
+        .join("lib/rustlib")
+        .join(TARGET);
+    if library.join("lib").is_dir() {
+        return Some(Toolchain::Current);
+    }
+    let source = sysroot(Path::new(DEBIAN_RUSTC))?.join("lib/rustlib/src/rust/library/core");
+    if Path::new(DEBIAN_CARGO).exists() && source.is_dir() {
+        return Some(Toolchain::Debian { linker: linker()? });
+    }
+    None
+}
+
+fn sysroot(rustc: &Path) -> Option<PathBuf> {
+    let mut rustc = Command::new(rustc);
+    rustc
+        .args(["--print", "sysroot"])
+        .env_remove("LD_LIBRARY_PATH");
+    let output = rustc.output().ok().filter(|o| o.status.success())?;
+    Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))
+}
+
+/// The LLD that every rustup toolchain carries, or one on the path.
+fn linker() -> Option<PathBuf> {
+    let libraries = sysroot(Path::new("rustc"))?.join("lib/rustlib");
+    let carried = std::fs::read_dir(libraries)
+        .ok()?
+        .flatten()
+        .map(|host| host.path().join("bin/rust-lld"))
+        .find(|lld| lld.is_file());
+    carried
+        .or_else(|| on_path("rust-lld"))
+        .or_else(|| on_path("ld.lld"))
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    env::split_paths(&env::var_os("PATH")?)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+}
+
+/// Finds the emulator, or installs it.
+pub fn emulator() -> Result<()> {
+    if on_path(emulator::PROGRAM).is_some() {
+        return Ok(());
+    }
+    apt_install(&["qemu-system-arm"]).with_context(|| {
+        format!(
+            "no {} on the path: on Debian run `apt-get install qemu-system-arm`",
+            emulator::PROGRAM
+        )
+    })
+}
+
+/// Installs Debian packages, if we are root on a machine that has apt.
+fn apt_install(packages: &[&str]) -> Result<()> {
+    if on_path("apt-get").is_none() {
+        bail!("this machine has no apt-get");
+    }
+    if !is_root() {
+        bail!("installing with apt-get needs root");
+    }
+    println!("installing {}", packages.join(" "));
+    let install = || {
+        let mut apt = Command::new("apt-get");
+        apt.args(["install", "--yes", "--no-install-recommends"])
+            .args(packages);
+        apt
+    };
+    let patience = Duration::from_secs(600);
+    if succeeds_within(&mut install(), patience) {
+        return Ok(());
+    }
+    // A fresh machine may not have the package lists yet.
+    succeeds_within(Command::new("apt-get").arg("update"), patience);
+    if succeeds_within(&mut install(), patience) {
+        return Ok(());
+    }
+    bail!("apt-get install {} failed", packages.join(" "))
+}
+
+fn is_root() -> bool {
+    Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+/// Runs a command that must neither ask nor hang.
+fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
+    command
+        .stdin(Stdio::null())
+        .env("DEBIAN_FRONTEND", "noninteractive");
+    let Ok(mut child) = command.spawn() else {
+        return false;
+    };
+    let deadline = Instant::now() + limit;
+    while Instant::now() < deadline {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) => thread::sleep(Duration::from_millis(100)),
+            Err(_) => break,
+        }
+    }
+    stop(&mut child);
+    false
+}
+
+fn stop(child: &mut Child) {
+    // An error means that it has ended already.
+    let _ = child.kill();
+    let _ = child.wait();
+}

@@ -1,0 +1,169 @@
+//! `cargo xtask test`: all stages, each with its time, and a summary.
+
+use anyhow::{Result, anyhow, bail};
+use std::{
+    env,
+    path::PathBuf,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    firmware::{self, succeed},
+    setup::{self, Toolchain},
+    size,
+};
+
+/// How the tests find the image; without it they skip what needs it, and say so.
+const IMAGE_VARIABLE: &str = "FIRMWARE_ELF";
+
+/// The cargo that runs us.
+pub fn cargo() -> Command {
+    Command::new(env::var_os("CARGO").unwrap_or("cargo".into()))
+}
+
+/// Runs every stage, also after one has failed: one run tells all there is to mend.
+pub fn run() -> Result<()> {
+    let mut log = Log::default();
+    let toolchain = log.optional("set-up: compiler for the node", || {
+        let toolchain = setup::toolchain()?;
+        println!("{}", toolchain.describe());
+        Ok(toolchain)
+    });
+    let emulator = log.optional("set-up: emulator", setup::emulator);
+
+    log.stage("format", || {
+        succeed(cargo().args(["fmt", "--all", "--check"]))
+    });
+    log.stage("lints", || {
+        let lints = [
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ];
+        succeed(cargo().args(lints))
+    });
+    let image = toolchain.and_then(|toolchain| image(&mut log, &toolchain));
+
+    let usable = image.filter(|_| emulator.is_some());
+    if usable.is_none() {
+        log.skip(
+            "tests on the emulated board",
+            anyhow!("they need the image and the emulator"),
+        );
+    }
+    log.stage("tests", || {
+        let mut tests = cargo();
+        tests
+            .args(["test", "--workspace"])
+            .env_remove(IMAGE_VARIABLE);
+        if let Some(image) = &usable {
+            tests.env(IMAGE_VARIABLE, image);
+        }
+        succeed(&mut tests)
+    });
+    log.finish()
+}
+
+/// Builds and measures the image.
+fn image(log: &mut Log, toolchain: &Toolchain) -> Option<PathBuf> {
+    log.stage("agent-core for the node", || {
+        firmware::check_agent_core(toolchain)
+    });
+    let image = log.stage("firmware", || firmware::build(toolchain))?;
+    log.stage("firmware size", || size::check(&image));
+    Some(image)
+}
+
+enum Outcome {
+    Passed,
+    Skipped(anyhow::Error),
+    Failed(anyhow::Error),
+}
+
+/// What has been run, for the summary.
+#[derive(Default)]
+struct Log {
+    stages: Vec<(&'static str, Duration, Outcome)>,
+}
+
+impl Log {
+    /// Runs a stage that must pass.
+    fn stage<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Option<T> {
+        self.record(name, run, Outcome::Failed)
+    }
+
+    /// Runs a stage whose failure only means that others cannot be run on this machine.
+    fn optional<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Option<T> {
+        self.record(name, run, Outcome::Skipped)
+    }
+
+    fn record<T>(
+        &mut self,
+        name: &'static str,
+        run: impl FnOnce() -> Result<T>,
+        otherwise: fn(anyhow::Error) -> Outcome,
+    ) -> Option<T> {
+        println!("\n==== {name} ====");
+        let start = Instant::now();
+        let result = run();
+        let elapsed = start.elapsed();
+        let (outcome, value) = match result {
+            Ok(value) => (Outcome::Passed, Some(value)),
+            Err(error) => {
+                println!("{error:#}");
+                (otherwise(error), None)
+            }
+        };
+        println!("---- {name}: {:.1} s", elapsed.as_secs_f64());
+        self.stages.push((name, elapsed, outcome));
+        value
+    }
+
+    fn skip(&mut self, name: &'static str, why: anyhow::Error) {
+        println!("\n==== SKIPPED: {name}: {why:#} ====");
+        self.stages
+            .push((name, Duration::ZERO, Outcome::Skipped(why)));
+    }
+
+    /// Prints the summary; an error if something failed, or in CI was skipped.
+    fn finish(&self) -> Result<()> {
+        println!("\n==== summary ====");
+        let mut failed = 0;
+        let mut skipped = 0;
+        for (name, elapsed, outcome) in &self.stages {
+            let (verdict, why) = match outcome {
+                Outcome::Passed => ("passed", None),
+                Outcome::Skipped(why) => {
+                    skipped += 1;
+                    ("SKIPPED", Some(why))
+                }
+                Outcome::Failed(why) => {
+                    failed += 1;
+                    ("FAILED", Some(why))
+                }
+            };
+            println!("{verdict:<8} {:>7.1} s  {name}", elapsed.as_secs_f64());
+            if let Some(why) = why {
+                println!("{:20}{why:#}", "");
+            }
+        }
+        if failed > 0 {
+            bail!("{failed} of {} stages failed", self.stages.len());
+        }
+        if skipped > 0 && in_ci() {
+            bail!("{skipped} stages were skipped, which in CI is a failure");
+        }
+        if skipped > 0 {
+            println!("\nNOT EVERYTHING WAS TESTED: {skipped} stages were skipped, see above.");
+        }
+        Ok(())
+    }
+}
+
+fn in_ci() -> bool {
+    env::var("CI").is_ok_and(|value| value == "true" || value == "1")
+}
