@@ -1,7 +1,7 @@
 //! Space–time pictures: the field over position and time, the agents' paths on top.
 
 use super::colour::diverging;
-use super::svg::{Bitmap, Bitmaps, DrawError, FINE, Surface};
+use super::svg::{Bitmaps, DrawError, FINE, Surface};
 use super::{font, label};
 use crate::episode::{Path, Trajectory};
 use crate::problem::Problem;
@@ -71,10 +71,9 @@ impl Panel<'_> {
             .margin_left(MARGIN)
             .y_label_area_size(LEFT - MARGIN)
             .build_cartesian_2d(0.0..end, low..high)?;
-        chart.draw_series(std::iter::once(Bitmap {
-            corners: [(0.0, high), (end, low)],
-            ..self.bitmap(bitmaps)
-        }))?;
+        let corners = [(0.0, high), (end, low)];
+        let history = Rectangle::new(corners, self.history(bitmaps)?);
+        chart.draw_series(std::iter::once(history))?;
         for path in &self.trajectory.paths {
             self.draw_path(&mut chart, path, end)?;
         }
@@ -99,7 +98,7 @@ impl Panel<'_> {
     }
 
     /// The history as a bitmap: time to the right, position upwards.
-    fn bitmap<'b>(&self, bitmaps: &'b Bitmaps) -> Bitmap<'b, (f64, f64)> {
+    fn history(&self, bitmaps: &Bitmaps) -> Result<ShapeStyle, DrawError> {
         let fields = &self.trajectory.fields;
         let points = self.target.len();
         let (columns, rows) = (fields.len().min(MAX_PIXELS), points.min(MAX_PIXELS));
@@ -115,12 +114,7 @@ impl Panel<'_> {
                 rgb.extend(diverging(f64::from(value) / self.scale));
             }
         }
-        Bitmap {
-            corners: [(0.0, 0.0); 2],
-            size: (columns as u32, rows as u32),
-            rgb,
-            noted_in: bitmaps,
-        }
+        bitmaps.fill((columns as u32, rows as u32), &rgb)
     }
 
     fn draw_path<'c, DB: DrawingBackend + 'c>(
@@ -173,13 +167,13 @@ impl Panel<'_> {
         y: (i32, i32),
     ) -> Result<(), DrawError> {
         let (left, right) = (x, x + STRIP as i32);
-        let rgb = self
+        let rgb: Vec<u8> = self
             .target
             .iter()
             .rev()
             .flat_map(|&t| diverging(f64::from(t) / self.scale))
             .collect();
-        draw_strip(area, bitmaps, [(left, y.0), (right, y.1)], rgb)?;
+        draw_strip(area, bitmaps, [(left, y.0), (right, y.1)], &rgb)?;
         area.draw(&Text::new(
             "target",
             ((left + right) / 2, y.0 - 4 * FINE as i32),
@@ -194,17 +188,12 @@ fn draw_strip(
     area: &Surface<'_>,
     bitmaps: &Bitmaps,
     corners: [(i32, i32); 2],
-    rgb: Vec<u8>,
+    rgb: &[u8],
 ) -> Result<(), DrawError> {
     // Two equal columns: viewers fade a single one out towards its sides.
     let rows = rgb.len() as u32 / 3;
-    let doubled = rgb.chunks(3).flat_map(|p| [p, p].concat()).collect();
-    area.draw(&Bitmap {
-        corners,
-        size: (2, rows),
-        rgb: doubled,
-        noted_in: bitmaps,
-    })?;
+    let doubled: Vec<u8> = rgb.chunks(3).flat_map(|p| [p, p].concat()).collect();
+    area.draw(&Rectangle::new(corners, bitmaps.fill((2, rows), &doubled)?))?;
     area.draw(&Rectangle::new(corners, BLACK.stroke_width(1)))?;
     Ok(())
 }
@@ -219,11 +208,11 @@ pub fn draw_colour_bar(
     let (_, height) = area.dim_in_pixel();
     let (top, bottom) = (TOP as i32, (height - BOTTOM) as i32);
     let (left, right) = (4 * FINE as i32, (4 * FINE + STRIP) as i32);
-    let rgb = (0..=100)
+    let rgb: Vec<u8> = (0..=100)
         .rev()
         .flat_map(|k| diverging(f64::from(k) / 50.0 - 1.0))
         .collect();
-    draw_strip(area, bitmaps, [(left, top), (right, bottom)], rgb)?;
+    draw_strip(area, bitmaps, [(left, top), (right, bottom)], &rgb)?;
     for share in [-1.0, -0.5, 0.0, 0.5, 1.0] {
         let y = f64::from(bottom) + (share + 1.0) / 2.0 * f64::from(top - bottom);
         let y = y.round() as i32;

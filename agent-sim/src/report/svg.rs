@@ -1,10 +1,9 @@
 //! SVG files with plotters, and what it lacks for them.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use plotters::coord::Shift;
-use plotters::element::{Drawable, PointCollection};
 use plotters::prelude::*;
-use plotters_backend::DrawingErrorKind;
-use plotters_svg::SVGBackend;
 use std::cell::RefCell;
 use std::fmt::Display;
 
@@ -26,9 +25,59 @@ impl<E: std::error::Error + Send + Sync> From<DrawingAreaErrorKind<E>> for DrawE
     }
 }
 
-/// The displayed sizes of the bitmaps in a drawing, in order.
+impl From<png::EncodingError> for DrawError {
+    fn from(error: png::EncodingError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Coarse bitmaps that fill rectangles of a drawing: viewers interpolate between their pixels, and
+/// the file stays small.
+///
+/// plotters can embed bitmaps only pixel by pixel of the drawing. So a rectangle that is to hold one
+/// is drawn in a colour that stands for it, and becomes an `<image>` when the drawing is done.
 #[derive(Default)]
-pub struct Bitmaps(RefCell<Vec<(i32, i32)>>);
+pub struct Bitmaps(RefCell<Vec<Vec<u8>>>);
+
+impl Bitmaps {
+    /// The fill of a rectangle that shows this bitmap: `columns` and `rows`, three bytes a pixel,
+    /// row by row from the top.
+    pub fn fill(&self, size: (u32, u32), rgb: &[u8]) -> Result<ShapeStyle, DrawError> {
+        let mut bitmaps = self.0.borrow_mut();
+        let mut file = Vec::new();
+        let mut encoder = png::Encoder::new(&mut file, size.0, size.1);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.write_header()?.write_image_data(rgb)?;
+        let style = stand_in(bitmaps.len()).filled();
+        bitmaps.push(file);
+        Ok(style)
+    }
+
+    /// Puts the bitmaps where their stand-ins are.
+    fn embed(self, mut text: String) -> String {
+        for (index, file) in self.0.into_inner().iter().enumerate() {
+            let RGBColor(r, g, b) = stand_in(index);
+            let tail = format!(" opacity=\"1\" fill=\"#{r:02X}{g:02X}{b:02X}\" stroke=\"none\"/>");
+            let Some(end) = text.find(&tail) else {
+                continue;
+            };
+            let data = format!(
+                " preserveAspectRatio=\"none\" href=\"data:image/png;base64,{}\"/>",
+                BASE64.encode(file)
+            );
+            text.replace_range(end..end + tail.len(), &data);
+            if let Some(start) = text[..end].rfind("<rect ") {
+                text.replace_range(start..start + "<rect ".len(), "<image ");
+            }
+        }
+        text
+    }
+}
+
+/// A colour that no picture uses.
+fn stand_in(index: usize) -> RGBColor {
+    RGBColor(0xb1, 0x7a, index as u8)
+}
 
 /// An SVG file of this displayed size, drawn by `draw`.
 pub fn render(
@@ -44,67 +93,34 @@ pub fn render(
         draw(&surface, &bitmaps)?;
         surface.present()?;
     }
-    let shown = size(width, height);
-    let text = text.replacen(&size(fine.0, fine.1), &shown, 1);
-    Ok(scale_bitmaps(&text, &bitmaps.0.into_inner()))
+    let text = text.replacen(&size(fine.0, fine.1), &size(width, height), 1);
+    Ok(bitmaps.embed(text))
 }
 
 fn size(width: impl Display, height: impl Display) -> String {
     format!("width=\"{width}\" height=\"{height}\"")
 }
 
-/// Gives each `<image>` its displayed size, and the media type that plotters-svg misspells.
-fn scale_bitmaps(text: &str, sizes: &[(i32, i32)]) -> String {
-    let mut parts = text.split("<image ");
-    let mut scaled = parts.next().unwrap_or_default().to_owned();
-    for (part, (width, height)) in parts.zip(sizes) {
-        scaled.push_str("<image preserveAspectRatio=\"none\" ");
-        match (part.find("width="), part.find(" href=")) {
-            (Some(from), Some(to)) => {
-                scaled.push_str(&part[..from]);
-                scaled.push_str(&size(width, height));
-                scaled.push_str(&part[to..].replacen("data:png;", "data:image/png;", 1));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bitmaps_land_in_their_rectangles() {
+        let text = render((100, 50), |surface, bitmaps| {
+            for x in [10, 60] {
+                let fill = bitmaps.fill((1, 1), &[0, 128, 255])?;
+                surface.draw(&Rectangle::new([(x, 5), (x + 20, 30)], fill))?;
             }
-            _ => scaled.push_str(part),
+            Ok(())
+        })
+        .unwrap();
+        assert!(text.starts_with("<svg width=\"100\" height=\"50\" viewBox=\"0 0 200 100\""));
+        for x in [10, 60] {
+            let image = format!("<image x=\"{x}\" y=\"5\" width=\"20\" height=\"25\" preserve");
+            assert!(text.contains(&image), "{text}");
         }
-    }
-    scaled
-}
-
-/// A coarse bitmap stretched over a rectangle: the viewer interpolates between its pixels, and the
-/// file stays small.
-pub struct Bitmap<'b, C> {
-    /// Upper left and lower right corner.
-    pub corners: [C; 2],
-    /// Columns and rows.
-    pub size: (u32, u32),
-    /// Three bytes a pixel, row by row from the top.
-    pub rgb: Vec<u8>,
-    /// Where its displayed size is noted.
-    pub noted_in: &'b Bitmaps,
-}
-
-impl<'a, C> PointCollection<'a, C> for &'a Bitmap<'_, C> {
-    type Point = &'a C;
-    type IntoIter = &'a [C; 2];
-
-    fn point_iter(self) -> Self::IntoIter {
-        &self.corners
-    }
-}
-
-impl<C, DB: DrawingBackend> Drawable<DB> for Bitmap<'_, C> {
-    fn draw<I: Iterator<Item = (i32, i32)>>(
-        &self,
-        mut corners: I,
-        backend: &mut DB,
-        _: (u32, u32),
-    ) -> Result<(), DrawingErrorKind<DB::ErrorType>> {
-        if let (Some(from), Some(to)) = (corners.next(), corners.next()) {
-            let shown = (to.0 - from.0, to.1 - from.1);
-            self.noted_in.0.borrow_mut().push(shown);
-            backend.blit_bitmap(from, self.size, &self.rgb)?;
-        }
-        Ok(())
+        assert_eq!(text.matches("data:image/png;base64,iVBOR").count(), 2);
+        assert!(!text.contains("#B17A"));
     }
 }
