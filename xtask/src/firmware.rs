@@ -23,12 +23,23 @@ fn target_folder() -> PathBuf {
     shared.join("firmware")
 }
 
+/// Selects the image for the emulated board.
+const IMAGE: [&str; 8] = [
+    "--package",
+    "firmware",
+    "--bin",
+    "firmware",
+    "--features",
+    "mps2-an386",
+    "--profile",
+    "firmware",
+];
+
 /// Builds the image and returns its path.
 pub fn build(toolchain: &Toolchain) -> Result<PathBuf> {
     let mut cargo = toolchain.cargo("build", &target_folder());
     cargo
-        .args(["--package", "firmware", "--bin", "firmware"])
-        .args(["--features", "mps2-an386", "--profile", "firmware"])
+        .args(IMAGE)
         // Which log lines are compiled in; those of a level that is off cost nothing.
         .env(
             "DEFMT_LOG",
@@ -40,6 +51,12 @@ pub fn build(toolchain: &Toolchain) -> Result<PathBuf> {
         bail!("the build left no {}", elf.display());
     }
     Ok(elf)
+}
+
+/// Lints the image's code, the board's part of which no host build compiles.
+pub fn lint(toolchain: &Toolchain) -> Result<()> {
+    let mut cargo = toolchain.cargo("clippy", &target_folder());
+    succeed(cargo.args(IMAGE).args(["--", "-D", "warnings"]))
 }
 
 /// Checks agent-core for the target, with and without its logging.
