@@ -4,6 +4,7 @@ use crate::actuate::Kernel;
 use crate::link::{Link, LinkError};
 use crate::problem::Problem;
 use crate::sense::{Eye, View};
+use agent_core::agent::Action;
 use agent_core::message::Observation;
 use rayon::prelude::*;
 
@@ -24,6 +25,23 @@ pub struct Deed {
     pub velocity: [f32; 2],
     /// Whether the agent answered at all; a silent one does nothing.
     pub heard: bool,
+}
+
+impl Deed {
+    /// What an actuator of this problem makes of a command: it saturates at its limits, whatever it
+    /// is told, and does nothing when told no number.
+    fn of(action: &Action, problem: &Problem) -> Self {
+        let within = |value: f32, limit: f64| match value.is_nan() {
+            true => 0.0,
+            false => value.clamp(-limit as f32, limit as f32),
+        };
+        let actuation = &problem.actuation;
+        Self {
+            force: within(action.force, actuation.force_max),
+            velocity: action.velocity.map(|v| within(v, actuation.velocity_max)),
+            heard: true,
+        }
+    }
 }
 
 /// Agents on a field, each at the end of its link.
@@ -121,11 +139,7 @@ impl<L: Link> Swarm<L> {
                         group.lost.push((index * size + i, error));
                         None
                     });
-                    deeds[i] = action.map_or_else(Deed::default, |action| Deed {
-                        force: action.force,
-                        velocity: action.velocity,
-                        heard: true,
-                    });
+                    deeds[i] = action.map_or_else(Deed::default, |a| Deed::of(&a, problem));
                     let u = f64::from(deeds[i].force);
                     group.squared_force += u * u;
                     if u != 0.0 {
@@ -194,5 +208,23 @@ impl<L: Link> Swarm<L> {
     /// Failures of links so far, by agent. The rest of the swarm goes on.
     pub fn lost(&self) -> &[(usize, LinkError)] {
         &self.lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::heat_1d::PROBLEM;
+    use agent_core::agent::Mode;
+
+    #[test]
+    fn actuators_saturate_whatever_they_are_told() {
+        let action = Action {
+            force: f32::NEG_INFINITY,
+            velocity: [3.0, f32::NAN],
+            mode: Mode::Active,
+        };
+        let deed = Deed::of(&action, &PROBLEM);
+        assert_eq!((deed.force, deed.velocity), (-40.0, [2.0, 0.0]));
     }
 }

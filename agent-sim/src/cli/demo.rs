@@ -1,15 +1,16 @@
 //! `agent-sim demo`: what a swarm can do, and that it survives losses.
 
 use super::eval::{baseline_note, evaluate};
-use super::run::record;
+use super::run::{record, write_all};
 use super::table::{number, table};
-use super::{provenance, use_threads};
+use super::{print, provenance, use_threads};
+use agent_core::policy::Policy;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::fault::Kill;
 use agent_sim::output::OutputFolder;
 use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::heat_1d;
-use agent_sim::report::{self, Event, Shown, line};
+use agent_sim::problem::{Episode, Problem, heat_1d};
+use agent_sim::report::{self, Event, RGBColor, Shown, line};
 use agent_sim::test_set::EpisodeSet;
 use clap::Args;
 use std::path::PathBuf;
@@ -47,6 +48,13 @@ impl Default for DemoArgs {
     }
 }
 
+/// A row of the table and, with a colour, a curve in the pictures.
+struct Contender<'p> {
+    name: String,
+    experiment: Experiment<'p>,
+    colour: Option<RGBColor>,
+}
+
 pub fn demo(args: &DemoArgs) -> anyhow::Result<()> {
     let problem = &heat_1d::PROBLEM;
     use_threads(args.threads)?;
@@ -57,53 +65,71 @@ pub fn demo(args: &DemoArgs) -> anyhow::Result<()> {
     let policy = file.policy(problem)?;
     let folder = OutputFolder::prepare(&args.out)?;
     let episodes = EpisodeSet::Table.episodes(problem, SEED, None)?;
+
+    let contenders = contenders(problem, &policy);
+    let source = provenance(problem, SEED, Some(&file));
+    let scores = score_table(&contenders, &episodes)?;
+    let pictures = pictures(problem, &contenders, &episodes[EPISODE], &source)?;
+    print(&format!(
+        "{source}\n\nThe task: {}. Means over the {} published episodes:\n\n{scores}\n  {}\n\n{}\n\
+         The pictures show episode {EPISODE}; open {} first.\n",
+        problem.summary,
+        episodes.len(),
+        baseline_note(problem, problem.agents),
+        write_all(&folder, &pictures)?,
+        folder.path().join("demo.svg").display()
+    ))
+}
+
+fn contenders<'p>(problem: &'static Problem, policy: &'p Policy<'p>) -> Vec<Contender<'p>> {
     let agents = problem.agents;
     let dead = KILL.victims(agents, SEED).len();
-
-    let swarm = Experiment {
-        problem,
-        controller: Controller::Policy(&policy),
-        agents,
-        steps: problem.horizon,
-        kill: None,
-        seed: SEED,
+    let feedback = Controller::Proportional(problem.baseline);
+    let swarm = Controller::Policy(policy);
+    let contender = |name: String, controller, kill, colour| Contender {
+        name,
+        experiment: Experiment {
+            problem,
+            controller,
+            agents,
+            steps: problem.horizon,
+            kill,
+            seed: SEED,
+        },
+        colour,
     };
-    let with = |controller, kill| Experiment {
-        controller,
-        kill,
-        ..swarm
-    };
-    let law = Controller::Proportional(problem.baseline);
     let killed = format!("{dead} of {agents} killed half way");
-    let names = [
-        "no control",
-        &format!("swarm of {agents}"),
-        &killed,
-        "proportional",
-    ];
-    let contenders = [
-        (with(Controller::None, None), line::GREY),
-        (swarm, line::BLUE),
-        (with(swarm.controller, Some(KILL)), line::VERMILION),
-        (with(law, None), line::ORANGE),
-    ];
+    vec![
+        contender(
+            "no control".into(),
+            Controller::None,
+            None,
+            Some(line::GREY),
+        ),
+        contender(format!("swarm of {agents}"), swarm, None, Some(line::BLUE)),
+        contender(killed.clone(), swarm, Some(KILL), Some(line::VERMILION)),
+        contender("proportional".into(), feedback, None, Some(line::ORANGE)),
+        contender(
+            format!("proportional, {killed}"),
+            feedback,
+            Some(KILL),
+            None,
+        ),
+    ]
+}
 
-    let mut rows = vec![
-        [
-            "",
-            "final error",
-            "worst",
-            "time-mean error",
-            "effort",
-            "travel",
-        ]
-        .map(String::from)
-        .to_vec(),
+fn score_table(contenders: &[Contender<'_>], episodes: &[Episode]) -> anyhow::Result<String> {
+    let head = [
+        "",
+        "final error",
+        "worst",
+        "time-mean error",
+        "effort",
+        "travel",
     ];
-    let mut trajectories = Vec::new();
-    for (name, (experiment, colour)) in names.iter().zip(&contenders) {
-        let s = evaluate(experiment, &episodes, "demo")?;
-        let mut row = vec![(*name).to_owned()];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for contender in contenders {
+        let s = evaluate(&contender.experiment, episodes, "demo")?;
         let figures = [
             s.final_error.mean,
             s.final_error.worst,
@@ -111,11 +137,28 @@ pub fn demo(args: &DemoArgs) -> anyhow::Result<()> {
             s.effort.mean,
             s.travel.mean,
         ];
+        let mut row = vec![contender.name.clone()];
         row.extend(figures.map(number));
         rows.push(row);
-        trajectories.push((name, record(experiment, &episodes[EPISODE])?.1, *colour));
     }
-    let shown: Vec<Shown<'_>> = trajectories
+    Ok(table(&rows))
+}
+
+/// File names and contents.
+fn pictures(
+    problem: &Problem,
+    contenders: &[Contender<'_>],
+    episode: &Episode,
+    source: &str,
+) -> anyhow::Result<[(&'static str, String); 4]> {
+    let mut runs = Vec::new();
+    for contender in contenders {
+        if let Some(colour) = contender.colour {
+            let (_, trajectory) = record(&contender.experiment, episode)?;
+            runs.push((&contender.name, trajectory, colour));
+        }
+    }
+    let shown: Vec<Shown<'_>> = runs
         .iter()
         .map(|(name, trajectory, colour)| Shown {
             name,
@@ -123,48 +166,27 @@ pub fn demo(args: &DemoArgs) -> anyhow::Result<()> {
             colour: *colour,
         })
         .collect();
+    let dead = KILL.victims(problem.agents, SEED).len();
     let events = [Event {
         step: KILL.step(problem.horizon),
-        name: format!("{dead} of {agents} agents die"),
+        name: format!("{dead} of {} agents die", problem.agents),
     }];
-    let source = provenance(problem, SEED, Some(&file));
-    let episode = &episodes[EPISODE];
-    let pictures = [
+    Ok([
         (
             "demo.svg",
-            report::story_picture(problem, episode, &shown, &events, &source)?,
+            report::story_picture(problem, episode, &shown, &events, source)?,
         ),
         (
             "swarm.svg",
-            report::field_picture(problem, episode, &shown[1], &source)?,
+            report::field_picture(problem, episode, &shown[1], source)?,
         ),
         (
             "killed.svg",
-            report::field_picture(problem, episode, &shown[2], &source)?,
+            report::field_picture(problem, episode, &shown[2], source)?,
         ),
         (
             "error.svg",
-            report::error_picture(problem, &shown, &events, &source)?,
+            report::error_picture(problem, &shown, &events, source)?,
         ),
-    ];
-
-    println!("{source}\n");
-    println!(
-        "{}; means over the {} published episodes:\n",
-        problem.summary,
-        episodes.len()
-    );
-    println!("{}", table(&rows));
-    println!("  {}\n", baseline_note(problem, agents));
-    for (name, picture) in pictures {
-        println!(
-            "  wrote {}",
-            folder.write(name, picture.as_bytes())?.display()
-        );
-    }
-    println!(
-        "\nThe pictures show episode {EPISODE}; open {} first.",
-        folder.path().join("demo.svg").display()
-    );
-    Ok(())
+    ])
 }

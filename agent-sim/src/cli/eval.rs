@@ -2,7 +2,7 @@
 
 use super::progress::Progress;
 use super::table::{number, table};
-use super::{ControlArgs, Kind, VERSION, provenance};
+use super::{ControlArgs, Kind, VERSION, print, provenance};
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::BlownUp;
 use agent_sim::metrics::{Score, Summary};
@@ -78,8 +78,7 @@ pub fn eval(args: &EvalArgs) -> anyhow::Result<()> {
             version: VERSION,
             summary,
         };
-        println!("{}", serde_json::to_string_pretty(&evaluation)?);
-        return Ok(());
+        return print(&(serde_json::to_string_pretty(&evaluation)? + "\n"));
     }
 
     let mut rows = vec![(args.control.controller.name(), summary)];
@@ -99,15 +98,14 @@ pub fn eval(args: &EvalArgs) -> anyhow::Result<()> {
             rows.push((kind.name(), evaluate(&experiment, &episodes, "yardstick")?));
         }
     }
-    println!(
-        "{} · {agents} agents · {} episodes of the {} set\n",
+    print(&format!(
+        "{} · {agents} agents · {} episodes of the {} set\n\n{}\n  {}\n",
         provenance(problem, args.seed, file.as_ref()),
         episodes.len(),
         args.set,
-    );
-    println!("{}", summary_table(&rows));
-    println!("  {}", baseline_note(problem, agents));
-    Ok(())
+        summary_table(&rows),
+        baseline_note(problem, agents),
+    ))
 }
 
 /// Runs all episodes, in parallel, and summarises their scores in order.

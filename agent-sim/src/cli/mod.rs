@@ -13,6 +13,7 @@ use agent_sim::policy_file::{PolicyFile, PolicyFileError};
 use agent_sim::problem::{self, Problem};
 use anyhow::bail;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -29,7 +30,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  agent-sim                                              the demo: a swarm that loses a third of its agents
+  agent-sim                                              the demo: a swarm and its losses
   agent-sim run heat-1d --agents 16 --seed 7             one run, with pictures
   agent-sim run heat-1d --kill 1/3@0.5 --out out/killed  the same with losses half way
   agent-sim eval heat-1d --set table                     score on the published test set
@@ -189,4 +190,16 @@ fn provenance(problem: &Problem, seed: u64, policy: Option<&PolicyFile>) -> Stri
         "agent-sim {VERSION} · {} · seed {seed} · {policy}",
         problem.name
     )
+}
+
+/// Prints a result. A reader that has seen enough (`| head`) is no error.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
+    }
 }

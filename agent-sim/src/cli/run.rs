@@ -2,12 +2,12 @@
 
 use super::progress::Progress;
 use super::table::{number, table};
-use super::{ControlArgs, Kind, provenance};
+use super::{ControlArgs, Kind, print, provenance};
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::{BlownUp, Trajectory};
 use agent_sim::fault::Kill;
 use agent_sim::metrics::Score;
-use agent_sim::output::OutputFolder;
+use agent_sim::output::{OutputError, OutputFolder};
 use agent_sim::problem::Episode;
 use agent_sim::report::{self, Event, Shown, line};
 use agent_sim::test_set::EpisodeSet;
@@ -125,10 +125,6 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
         ),
     ];
 
-    println!(
-        "{source} · {agents} agents · {steps} steps · episode {} of the {} set\n",
-        args.episode, args.set
-    );
     let mut rows = vec![score_head()];
     rows.push(score_row(name, &score));
     rows.extend(
@@ -136,14 +132,26 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
             .iter()
             .map(|(name, (score, _), _)| score_row(name, score)),
     );
-    println!("{}", table(&rows));
+    print(&format!(
+        "{source} · {agents} agents · {steps} steps · episode {} of the {} set\n\n{}\n{}",
+        args.episode,
+        args.set,
+        table(&rows),
+        write_all(&folder, &pictures)?
+    ))
+}
+
+/// Writes the pictures and says so.
+pub fn write_all(
+    folder: &OutputFolder,
+    pictures: &[(&str, String)],
+) -> Result<String, OutputError> {
+    let mut text = String::new();
     for (name, picture) in pictures {
-        println!(
-            "  wrote {}",
-            folder.write(name, picture.as_bytes())?.display()
-        );
+        let path = folder.write(name, picture.as_bytes())?;
+        text += &format!("  wrote {}\n", path.display());
     }
-    Ok(())
+    Ok(text)
 }
 
 /// Runs an episode and keeps what it looked like.
@@ -160,13 +168,13 @@ pub fn record(
     Ok((score, trajectory))
 }
 
-pub fn score_head() -> Vec<String> {
+fn score_head() -> Vec<String> {
     ["", "final error", "time-mean error", "effort", "travel"]
         .map(String::from)
         .to_vec()
 }
 
-pub fn score_row(name: &str, score: &Score) -> Vec<String> {
+fn score_row(name: &str, score: &Score) -> Vec<String> {
     let figures = [
         score.final_error,
         score.time_mean_error,

@@ -2,7 +2,7 @@
 
 use super::eval::evaluate;
 use super::table::{number, table};
-use super::{VERSION, use_threads};
+use super::{VERSION, print, use_threads};
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::problem::{self, ErrorSensing, Proportional};
 use agent_sim::test_set::EpisodeSet;
@@ -65,22 +65,23 @@ pub fn tune(args: &TuneArgs) -> anyhow::Result<()> {
         }
         rows.push(row);
     }
-    println!(
-        "agent-sim {VERSION} · {} · seed {} · proportional feedback on {} fresh episodes\n",
+    let mut text = format!(
+        "agent-sim {VERSION} · {} · seed {} · proportional feedback on {} fresh episodes\n\n{}",
         problem.name,
         args.seed,
-        episodes.len()
+        episodes.len(),
+        table(&rows)
     );
-    println!("{}", table(&rows));
     if let Some((error, law)) = best {
-        println!(
-            "  best final error {} with gain {} and {:?} sensing; the built-in baseline is gain {} and {:?}",
+        let used = problem.baseline;
+        text += &format!(
+            "\n  best final error {} with gain {} and {:?} sensing; built in: gain {} and {:?}\n",
             number(error),
             law.gain,
             law.sensing,
-            problem.baseline.gain,
-            problem.baseline.sensing
+            used.gain,
+            used.sensing
         );
     }
-    Ok(())
+    print(&text)
 }

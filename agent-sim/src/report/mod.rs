@@ -7,6 +7,7 @@ mod svg;
 
 pub use colour::line;
 pub use curves::{Curve, Event};
+pub use plotters::style::RGBColor;
 pub use svg::DrawError;
 
 use crate::episode::Trajectory;
