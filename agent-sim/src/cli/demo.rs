@@ -1,7 +1,7 @@
 //! `agent-sim demo`: what a swarm can do, and that it survives losses.
 
 use super::eval::{baseline_note, evaluate};
-use super::run::{record, write_all};
+use super::run::{events, record, write_all};
 use super::table::{number, table};
 use super::{print, provenance, use_threads};
 use agent_core::policy::Policy;
@@ -166,11 +166,11 @@ fn pictures(
             colour: *colour,
         })
         .collect();
-    let dead = KILL.victims(problem.agents, SEED).len();
-    let events = [Event {
-        step: KILL.step(problem.horizon),
-        name: format!("{dead} of {} agents die", problem.agents),
-    }];
+    let events: Vec<Event> = contenders
+        .iter()
+        .find_map(|contender| events(&contender.experiment).pop())
+        .into_iter()
+        .collect();
     Ok([
         (
             "demo.svg",

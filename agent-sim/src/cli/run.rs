@@ -9,7 +9,7 @@ use agent_sim::fault::Kill;
 use agent_sim::metrics::Score;
 use agent_sim::output::{OutputError, OutputFolder};
 use agent_sim::problem::Episode;
-use agent_sim::report::{self, Event, Shown, line};
+use agent_sim::report::{self, Event, RGBColor, Shown, line};
 use agent_sim::test_set::EpisodeSet;
 use anyhow::bail;
 use clap::Args;
@@ -63,82 +63,117 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
         kill: args.kill,
         seed: args.seed,
     };
-    let (score, trajectory) = record(&experiment, &episode)?;
-    let name = match args.control.controller {
-        Kind::Policy => "swarm",
-        Kind::None => "no control",
-        Kind::Proportional => "proportional",
+    let mut made = vec![Made::new(
+        match args.control.controller {
+            Kind::Policy => "swarm",
+            Kind::None => "no control",
+            Kind::Proportional => "proportional",
+        },
+        &experiment,
+        &episode,
+        line::BLUE,
+    )?];
+    // The yardsticks lose nobody.
+    let beside = |controller| Experiment {
+        controller,
+        kill: None,
+        ..experiment
     };
-    let mut yardsticks = Vec::new();
     if args.control.controller != Kind::None {
-        yardsticks.push(("no control", Controller::None, line::GREY));
+        let nobody = beside(Controller::None);
+        made.push(Made::new("no control", &nobody, &episode, line::GREY)?);
     }
     if args.control.controller != Kind::Proportional {
-        let law = Controller::Proportional(problem.baseline_for(agents));
-        yardsticks.push(("proportional", law, line::ORANGE));
-    }
-    let mut others = Vec::new();
-    for (name, controller, colour) in yardsticks {
-        // A yardstick loses nobody.
-        let experiment = Experiment {
-            controller,
-            kill: None,
-            ..experiment
-        };
-        others.push((name, record(&experiment, &episode)?, colour));
+        let law = beside(Controller::Proportional(problem.baseline_for(agents)));
+        made.push(Made::new("proportional", &law, &episode, line::ORANGE)?);
     }
 
     let source = provenance(problem, args.seed, file.as_ref());
-    let events: Vec<Event> = args
-        .kill
-        .filter(|_| args.control.controller != Kind::None)
-        .map(|kill| Event {
-            step: kill.step(steps),
-            name: format!(
-                "{} of {agents} agents die",
-                kill.victims(agents, args.seed).len()
-            ),
-        })
-        .into_iter()
-        .collect();
-    let own = || Shown {
-        name,
-        trajectory: &trajectory,
-        colour: line::BLUE,
-    };
-    let mut shown = vec![own()];
-    for (name, (_, trajectory), colour) in &others {
-        shown.push(Shown {
-            name,
-            trajectory,
-            colour: *colour,
-        });
-    }
+    let shown: Vec<Shown<'_>> = made.iter().map(Made::shown).collect();
+    let events = events(&experiment);
     let pictures = [
         (
             "field.svg",
-            report::field_picture(problem, &episode, &own(), &source)?,
+            report::field_picture(problem, &episode, &shown[0], &source)?,
         ),
         (
             "error.svg",
             report::error_picture(problem, &shown, &events, &source)?,
         ),
     ];
-
-    let mut rows = vec![score_head()];
-    rows.push(score_row(name, &score));
-    rows.extend(
-        others
-            .iter()
-            .map(|(name, (score, _), _)| score_row(name, score)),
-    );
     print(&format!(
         "{source} · {agents} agents · {steps} steps · episode {} of the {} set\n\n{}\n{}",
         args.episode,
         args.set,
-        table(&rows),
+        score_table(&made),
         write_all(&folder, &pictures)?
     ))
+}
+
+/// A run that was made.
+struct Made {
+    name: &'static str,
+    score: Score,
+    trajectory: Trajectory,
+    colour: RGBColor,
+}
+
+impl Made {
+    fn new(
+        name: &'static str,
+        experiment: &Experiment<'_>,
+        episode: &Episode,
+        colour: RGBColor,
+    ) -> Result<Self, BlownUp> {
+        let (score, trajectory) = record(experiment, episode)?;
+        Ok(Self {
+            name,
+            score,
+            trajectory,
+            colour,
+        })
+    }
+
+    fn shown(&self) -> Shown<'_> {
+        Shown {
+            name: self.name,
+            trajectory: &self.trajectory,
+            colour: self.colour,
+        }
+    }
+}
+
+/// What happens to the agents on the way.
+pub fn events(experiment: &Experiment<'_>) -> Vec<Event> {
+    let Some(kill) = experiment.kill else {
+        return Vec::new();
+    };
+    let agents = match experiment.controller {
+        Controller::None => return Vec::new(),
+        _ => experiment.agents,
+    };
+    let dead = kill.victims(agents, experiment.seed).len();
+    vec![Event {
+        step: kill.step(experiment.steps),
+        name: format!("{dead} of {agents} agents die"),
+    }]
+}
+
+fn score_table(made: &[Made]) -> String {
+    let head = ["", "final error", "time-mean error", "effort", "travel"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for Made { name, score, .. } in made {
+        let figures = [
+            score.final_error,
+            score.time_mean_error,
+            score.effort,
+            score.travel,
+        ];
+        let mut row = vec![(*name).to_owned()];
+        row.extend(figures.map(number));
+        rows.push(row);
+    }
+    table(&rows)
 }
 
 /// Writes the pictures and says so.
@@ -166,22 +201,4 @@ pub fn record(
         progress.tick();
     })?;
     Ok((score, trajectory))
-}
-
-fn score_head() -> Vec<String> {
-    ["", "final error", "time-mean error", "effort", "travel"]
-        .map(String::from)
-        .to_vec()
-}
-
-fn score_row(name: &str, score: &Score) -> Vec<String> {
-    let figures = [
-        score.final_error,
-        score.time_mean_error,
-        score.effort,
-        score.travel,
-    ];
-    let mut row = vec![name.to_owned()];
-    row.extend(figures.map(number));
-    row
 }

@@ -1,7 +1,7 @@
 //! Errors over time, on a logarithmic scale.
 
 use super::svg::{DrawError, FINE, Surface};
-use super::{font, label};
+use super::{MAX_POINTS, font, label, spread};
 use crate::problem::Problem;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -91,9 +91,11 @@ pub fn draw_curves(
     }
     // The first curve comes out on top: runs that are the same up to an event coincide until then.
     for curve in curves.iter().rev() {
-        let points = curve.errors.iter().enumerate();
+        let count = curve.errors.len();
+        let shown = count.min(MAX_POINTS);
+        let steps = (0..shown).map(|k| spread(k, shown, count));
         chart.draw_series(LineSeries::new(
-            points.map(|(step, e)| (step as f64 * dt, e.max(low))),
+            steps.map(|step| (step as f64 * dt, curve.errors[step].max(low))),
             curve.colour.stroke_width(2 * FINE),
         ))?;
     }

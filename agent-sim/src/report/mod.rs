@@ -19,6 +19,8 @@ use svg::{FINE, Surface};
 
 const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
 const PROVENANCE: u32 = 26;
+/// Most points of a line: more cannot be seen and make long runs' files long.
+const MAX_POINTS: usize = 300;
 
 fn font(size: f64) -> TextStyle<'static> {
     // plotters' SVG text comes out 1.24 times smaller than asked for.
@@ -169,4 +171,29 @@ fn scale_of(episode: &Episode) -> f64 {
 /// The next multiple of 0.2, so that the colour bar's labels are round.
 fn round_up(value: f64) -> f64 {
     ((value / 0.2).ceil() * 0.2).max(0.2)
+}
+
+/// Index `k` of `count` places spread evenly over `len` items, ends included.
+fn spread(k: usize, count: usize, len: usize) -> usize {
+    if count < 2 {
+        return 0;
+    }
+    (k * (len - 1) + (count - 1) / 2) / (count - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_spread_over_all_items() {
+        let places = |count, len| {
+            (0..count)
+                .map(|k| spread(k, count, len))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(places(4, 4), [0, 1, 2, 3]);
+        assert_eq!(places(3, 301), [0, 150, 300]);
+        assert_eq!(places(1, 5), [0]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::colour::diverging;
 use super::svg::{Bitmaps, DrawError, FINE, Surface};
-use super::{font, label};
+use super::{MAX_POINTS, font, label, spread};
 use crate::episode::{Path, Trajectory};
 use crate::problem::Problem;
 use plotters::prelude::*;
@@ -10,8 +10,6 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// Most columns and rows of a field's bitmap.
 const MAX_PIXELS: usize = 200;
-/// Most points of a path.
-const MAX_POINTS: usize = 300;
 
 const TOP: u32 = 34 * FINE;
 const BOTTOM: u32 = 42 * FINE;
@@ -128,31 +126,26 @@ impl Panel<'_> {
     {
         let dt = self.problem.control_interval;
         let alive = path.silent_from.map_or(path.positions.len(), |s| s + 1);
-        let shown = alive.min(MAX_POINTS);
+        let strokes = Strokes::among(self.trajectory.paths.len());
+        let shown = alive.min(strokes.points);
         let points: Vec<(f64, f64)> = (0..shown)
             .map(|k| spread(k, shown, alive))
             .map(|step| (step as f64 * dt, path.positions[step][0]))
             .collect();
-        let crowded = self.trajectory.paths.len() > 24;
-        let (casing, line) = if crowded { (0, 2) } else { (7, 3) };
-        if casing > 0 {
-            let white = WHITE.mix(0.75).stroke_width(casing);
-            chart.draw_series(LineSeries::new(points.iter().copied(), white))?;
-        }
-        let black = BLACK.stroke_width(line);
         let last = points.last().copied();
-        chart.draw_series(LineSeries::new(points, black))?;
+        for (colour, width) in strokes.path {
+            let style = colour.stroke_width(width);
+            chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
+        }
         if let (Some(_), Some(death)) = (path.silent_from, last) {
-            for faint in [
-                WHITE.mix(0.5).stroke_width(3),
-                BLACK.mix(0.5).stroke_width(1),
-            ] {
-                chart.draw_series(LineSeries::new([death, (end, death.1)], faint))?;
-            }
-            let size = 5 * FINE as i32;
-            for (colour, width) in [(WHITE, 7), (BLACK, 4)] {
+            for (colour, width) in strokes.dead {
                 let style = colour.stroke_width(width);
-                chart.draw_series(std::iter::once(Cross::new(death, size, style)))?;
+                chart.draw_series(LineSeries::new([death, (end, death.1)], style))?;
+            }
+            for (colour, width) in strokes.cross {
+                let style = colour.stroke_width(width);
+                let cross = Cross::new(death, strokes.cross_size, style);
+                chart.draw_series(std::iter::once(cross))?;
             }
         }
         Ok(())
@@ -234,12 +227,40 @@ pub fn draw_colour_bar(
     Ok(())
 }
 
-/// Index `k` of `count` places spread evenly over `len` items, ends included.
-fn spread(k: usize, count: usize, len: usize) -> usize {
-    if count < 2 {
-        return 0;
+/// How paths are drawn: black on a white casing, or thin where there are many.
+struct Strokes {
+    points: usize,
+    path: [(RGBAColor, u32); 2],
+    dead: [(RGBAColor, u32); 2],
+    cross: [(RGBAColor, u32); 2],
+    cross_size: i32,
+}
+
+impl Strokes {
+    /// For a picture with this many paths.
+    fn among(paths: usize) -> Self {
+        let (white, black, none) = (
+            |share| WHITE.mix(share),
+            |share| BLACK.mix(share),
+            TRANSPARENT,
+        );
+        match paths {
+            0..=24 => Self {
+                points: MAX_POINTS,
+                path: [(white(0.75), 7), (black(1.0), 3)],
+                dead: [(white(0.5), 3), (black(0.5), 1)],
+                cross: [(white(1.0), 7), (black(1.0), 4)],
+                cross_size: 5 * FINE as i32,
+            },
+            _ => Self {
+                points: MAX_POINTS / 3,
+                path: [(none, 1), (black(0.8), 2)],
+                dead: [(none, 1), (black(0.25), 1)],
+                cross: [(none, 1), (black(1.0), 2)],
+                cross_size: 2 * FINE as i32,
+            },
+        }
     }
-    (k * (len - 1) + (count - 1) / 2) / (count - 1)
 }
 
 /// Names the type of a plane's coordinates once.
