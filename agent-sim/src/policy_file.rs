@@ -153,3 +153,27 @@ impl PolicyFile {
         Ok(policy)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem;
+
+    #[test]
+    fn every_shipped_policy_fits_the_problem_it_is_named_after() {
+        for (name, _) in SHIPPED {
+            let problem = problem::by_name(name).unwrap();
+            let file = PolicyFile::shipped(problem).unwrap();
+            file.policy(problem).unwrap();
+        }
+    }
+
+    #[test]
+    fn bytes_survive_alignment_and_have_the_known_hash() {
+        let file = PolicyFile::new(b"abc", "here".into());
+        assert_eq!(file.bytes(), b"abc");
+        // FIPS 180-2, appendix B.1.
+        let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(file.hash(), known);
+    }
+}
