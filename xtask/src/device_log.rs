@@ -20,7 +20,7 @@ impl Decoder {
         Ok(Self { table, locations })
     }
 
-    /// One string per line logged: time on the node, level, message, place in the source.
+    /// One string per line logged: time on the node, level, message, module.
     pub fn lines(&self, log: &[u8]) -> Vec<String> {
         let mut stream = self.table.new_stream_decoder();
         stream.received(log);
@@ -28,14 +28,10 @@ impl Decoder {
         loop {
             match stream.decode() {
                 Ok(frame) => {
-                    let place = self
-                        .locations
-                        .as_ref()
-                        .and_then(|l| l.get(&frame.index()))
-                        .and_then(|l| Some((l.file.file_name()?.to_str()?.to_owned(), l.line)));
                     let line = frame.display(false).to_string();
-                    lines.push(match place {
-                        Some((file, number)) => format!("{line}  ({file}:{number})"),
+                    let locations = self.locations.as_ref();
+                    lines.push(match locations.and_then(|l| l.get(&frame.index())) {
+                        Some(place) => format!("{line}  ({})", module(&place.module)),
                         None => line,
                     });
                 }
@@ -44,4 +40,10 @@ impl Decoder {
             }
         }
     }
+}
+
+/// A path without what the compiler made up for closures and tasks.
+fn module(path: &str) -> &str {
+    let end = path.find("::{").into_iter().chain(path.find("::__")).min();
+    end.map_or(path, |end| &path[..end])
 }

@@ -318,9 +318,15 @@ fn accept(
 fn ended(process: &mut Child, folder: &Path) -> Option<EmulatorError> {
     let status = process.try_wait().ok().flatten()?;
     let messages = fs::read_to_string(folder.join(MESSAGES)).unwrap_or_default();
+    // What comes after a blank line is a dump of registers.
+    let telling: Vec<&str> = messages
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter(|line| !line.contains("warning: "))
+        .collect();
     Some(EmulatorError::Ended {
         status: status.to_string(),
-        messages: messages.trim().to_owned(),
+        messages: telling.join("; "),
     })
 }
 

@@ -16,6 +16,8 @@ pub const TARGET: &str = "thumbv7em-none-eabihf";
 /// A rustc that carries no library for the target but can compile it from source.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
+/// The oldest compiler the workspace can be built with.
+const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 
 /// A compiler for the target.
@@ -84,14 +86,14 @@ pub fn toolchain() -> Result<Toolchain> {
     if linker().is_none() {
         packages.push("lld");
     }
-    apt_install(&packages).with_context(|| {
+    apt_install(&packages, || find_toolchain().is_some()).with_context(|| {
         format!(
             "no compiler for {TARGET}: run `rustup target add {TARGET}`, or on Debian \
-             `apt-get install {}`",
+             `apt-get install {}` (version {OLDEST} or newer)",
             packages.join(" ")
         )
     })?;
-    find_toolchain().with_context(|| format!("the installed compiler cannot build for {TARGET}"))
+    find_toolchain().context("the compiler was there a moment ago")
 }
 
 fn find_toolchain() -> Option<Toolchain> {
@@ -101,20 +103,38 @@ fn find_toolchain() -> Option<Toolchain> {
     if library.join("lib").is_dir() {
         return Some(Toolchain::Current);
     }
-    let source = sysroot(Path::new(DEBIAN_RUSTC))?.join("lib/rustlib/src/rust/library/core");
-    if Path::new(DEBIAN_CARGO).exists() && source.is_dir() {
-        return Some(Toolchain::Debian { linker: linker()? });
-    }
-    None
+    let debian = Path::new(DEBIAN_RUSTC);
+    let source = sysroot(debian)?.join("lib/rustlib/src/rust/library/core");
+    let usable = Path::new(DEBIAN_CARGO).exists() && source.is_dir() && is_recent(debian);
+    usable
+        .then(linker)
+        .flatten()
+        .map(|linker| Toolchain::Debian { linker })
 }
 
 fn sysroot(rustc: &Path) -> Option<PathBuf> {
+    answer(rustc, &["--print", "sysroot"]).map(PathBuf::from)
+}
+
+/// Whether this compiler is one the workspace can be built with.
+fn is_recent(rustc: &Path) -> bool {
+    // "rustc 1.96.0 (…)"
+    let version = answer(rustc, &["--version"]);
+    let number = version.as_deref().and_then(|v| v.split(' ').nth(1));
+    let parts = |number: &str| -> Option<(u32, u32)> {
+        let (major, rest) = number.split_once('.')?;
+        let minor = rest.split('.').next()?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    };
+    number.and_then(parts) >= parts(OLDEST)
+}
+
+/// What a compiler says about itself.
+fn answer(rustc: &Path, question: &[&str]) -> Option<String> {
     let mut rustc = Command::new(rustc);
-    rustc
-        .args(["--print", "sysroot"])
-        .env_remove("LD_LIBRARY_PATH");
+    rustc.args(question).env_remove("LD_LIBRARY_PATH");
     let output = rustc.output().ok().filter(|o| o.status.success())?;
-    Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
 /// The LLD that every rustup toolchain carries, or one on the path.
@@ -138,10 +158,11 @@ fn on_path(program: &str) -> Option<PathBuf> {
 
 /// Finds the emulator, or installs it.
 pub fn emulator() -> Result<()> {
-    if on_path(emulator::PROGRAM).is_some() {
+    let found = || on_path(emulator::PROGRAM).is_some();
+    if found() {
         return Ok(());
     }
-    apt_install(&["qemu-system-arm"]).with_context(|| {
+    apt_install(&["qemu-system-arm"], found).with_context(|| {
         format!(
             "no {} on the path: on Debian run `apt-get install qemu-system-arm`",
             emulator::PROGRAM
@@ -149,8 +170,8 @@ pub fn emulator() -> Result<()> {
     })
 }
 
-/// Installs Debian packages, if we are root on a machine that has apt.
-fn apt_install(packages: &[&str]) -> Result<()> {
+/// Installs Debian packages until `done`, if we are root on a machine that has apt.
+fn apt_install(packages: &[&str], done: impl Fn() -> bool) -> Result<()> {
     if on_path("apt-get").is_none() {
         bail!("this machine has no apt-get");
     }
@@ -158,22 +179,18 @@ fn apt_install(packages: &[&str]) -> Result<()> {
         bail!("installing with apt-get needs root");
     }
     println!("installing {}", packages.join(" "));
-    let install = || {
-        let mut apt = Command::new("apt-get");
-        apt.args(["install", "--yes", "--no-install-recommends"])
-            .args(packages);
-        apt
-    };
     let patience = Duration::from_secs(600);
-    if succeeds_within(&mut install(), patience) {
+    let apt = |words: &[&str]| succeeds_within(Command::new("apt-get").args(words), patience);
+    let install = [&["install", "--yes", "--no-install-recommends"], packages].concat();
+    if apt(&install) && done() {
         return Ok(());
     }
-    // A fresh machine may not have the package lists yet.
-    succeeds_within(Command::new("apt-get").arg("update"), patience);
-    if succeeds_within(&mut install(), patience) {
+    // The machine may not have the package lists yet, or old ones.
+    apt(&["update"]);
+    if apt(&install) && done() {
         return Ok(());
     }
-    bail!("apt-get install {} failed", packages.join(" "))
+    bail!("apt-get install {} did not give it", packages.join(" "))
 }
 
 fn is_root() -> bool {
