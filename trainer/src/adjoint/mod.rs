@@ -1,0 +1,18 @@
+//! The closed loop in plain Rust, each piece a function with its adjoint beside it.
+//!
+//! One time step is: [`observe`] the error field around every agent, evaluate the shared
+//! [`network`], let the actuators act and the field diffuse ([`physics`]), score it
+//! ([`crate::loss`]). [`crate::rollout`] composes them forwards and backwards.
+//!
+//! Everything is generic over [`real::Real`]: f32 to train, f64 to compare with finite
+//! differences.
+
+pub mod elementwise;
+pub mod matrix;
+pub mod network;
+pub mod observe;
+pub mod physics;
+pub mod real;
+
+#[cfg(test)]
+pub(crate) mod check;

@@ -1,0 +1,496 @@
+//! The shared network for all agents of a few episodes at once, and its adjoint.
+//!
+//! ```text
+//! window ─ dense, soft norm, tanh ─ dense, soft norm, tanh ─┐
+//!                                                           ├─ dense, tanh ─ dense, tanh ─ action in (−1, 1)
+//! position ─ Fourier ─ dense, tanh ─ dense, tanh ───────────┘
+//! ```
+
+use super::elementwise::{
+    add_rows, soft_norm, soft_norm_adjoint, squash, squash_adjoint, squash_into,
+};
+use super::matrix::{multiply, multiply_transposed, transpose};
+use super::real::Real;
+use crate::policy::Shape;
+use pulp::Arch;
+use std::f64::consts::PI;
+
+/// The weights in the layouts the products want.
+#[derive(Debug, Clone)]
+pub struct Network<T> {
+    arch: Arch,
+    shape: Shape,
+    weights: Vec<T>,
+    /// Every dense layer's weights transposed, at the same offsets.
+    transposed: Vec<T>,
+    layers: [Dense; 6],
+}
+
+/// Where a dense layer's parameters lie in the flat vector: weights [inputs, outputs], then bias.
+#[derive(Debug, Clone, Copy)]
+struct Dense {
+    start: usize,
+    inputs: usize,
+    outputs: usize,
+}
+
+impl Dense {
+    fn bias_start(&self) -> usize {
+        self.start + self.inputs * self.outputs
+    }
+    fn end(&self) -> usize {
+        self.bias_start() + self.outputs
+    }
+    fn weights<'a, T>(&self, all: &'a [T]) -> &'a [T] {
+        &all[self.start..self.bias_start()]
+    }
+    fn bias<'a, T>(&self, all: &'a [T]) -> &'a [T] {
+        &all[self.bias_start()..self.end()]
+    }
+    fn split_mut<'a, T>(&self, all: &'a mut [T]) -> (&'a mut [T], &'a mut [T]) {
+        all[self.start..self.end()].split_at_mut(self.inputs * self.outputs)
+    }
+}
+
+const BRANCH_1: usize = 0;
+const BRANCH_2: usize = 1;
+const TRUNK_1: usize = 2;
+const TRUNK_2: usize = 3;
+const FUSE: usize = 4;
+const HEAD: usize = 5;
+
+/// What one forward evaluation leaves for the backward one; all are [rows, width].
+pub struct Activations<S> {
+    /// The window features, written by the caller.
+    pub window: S,
+    /// Soft-normalised, before tanh.
+    branch_1: S,
+    norm_1: S,
+    branch_2: S,
+    norm_2: S,
+    /// Fourier features of the positions.
+    fourier: S,
+    trunk_1: S,
+    trunk_2: S,
+    fuse: S,
+    /// The action in (−1, 1): force, velocity.
+    pub action: S,
+}
+
+/// Widths of the parts of [`Activations`], in order.
+fn widths(shape: &Shape) -> [usize; 10] {
+    let [b1, b2] = shape.branch;
+    let [t1, t2] = shape.trunk;
+    [
+        shape.window,
+        b1,
+        1,
+        b2,
+        1,
+        shape.fourier(),
+        t1,
+        t2,
+        shape.fuse,
+        Shape::ACTIONS,
+    ]
+}
+
+/// Values per agent in [`Activations`].
+pub fn activation_width(shape: &Shape) -> usize {
+    widths(shape).iter().sum()
+}
+
+/// Views a slab of `rows · activation_width` values.
+pub fn activations<'a, T>(shape: &Shape, rows: usize, slab: &'a [T]) -> Activations<&'a [T]> {
+    let mut rest = slab;
+    let [
+        window,
+        branch_1,
+        norm_1,
+        branch_2,
+        norm_2,
+        fourier,
+        trunk_1,
+        trunk_2,
+        fuse,
+        action,
+    ] = widths(shape).map(|width| {
+        let (part, others) = rest.split_at(rows * width);
+        rest = others;
+        part
+    });
+    Activations {
+        window,
+        branch_1,
+        norm_1,
+        branch_2,
+        norm_2,
+        fourier,
+        trunk_1,
+        trunk_2,
+        fuse,
+        action,
+    }
+}
+
+/// Views a slab of `rows · activation_width` values for writing.
+pub fn activations_mut<'a, T>(
+    shape: &Shape,
+    rows: usize,
+    slab: &'a mut [T],
+) -> Activations<&'a mut [T]> {
+    let mut rest = slab;
+    let [
+        window,
+        branch_1,
+        norm_1,
+        branch_2,
+        norm_2,
+        fourier,
+        trunk_1,
+        trunk_2,
+        fuse,
+        action,
+    ] = widths(shape).map(|width| {
+        let (part, others) = std::mem::take(&mut rest).split_at_mut(rows * width);
+        rest = others;
+        part
+    });
+    Activations {
+        window,
+        branch_1,
+        norm_1,
+        branch_2,
+        norm_2,
+        fourier,
+        trunk_1,
+        trunk_2,
+        fuse,
+        action,
+    }
+}
+
+/// Buffers that do not outlive an evaluation.
+#[derive(Debug, Clone)]
+pub struct Workspace<T> {
+    branch_1: Vec<T>,
+    branch_2: Vec<T>,
+    g_branch_1: Vec<T>,
+    g_branch_2: Vec<T>,
+    g_trunk_1: Vec<T>,
+    g_trunk_2: Vec<T>,
+    g_fuse: Vec<T>,
+    g_fourier: Vec<T>,
+    g_action: Vec<T>,
+}
+
+impl<T: Real> Workspace<T> {
+    /// For `rows` agents.
+    pub fn new(shape: &Shape, rows: usize) -> Self {
+        let of = |width: usize| vec![T::ZERO; rows * width];
+        Self {
+            branch_1: of(shape.branch[0]),
+            branch_2: of(shape.branch[1]),
+            g_branch_1: of(shape.branch[0]),
+            g_branch_2: of(shape.branch[1]),
+            g_trunk_1: of(shape.trunk[0]),
+            g_trunk_2: of(shape.trunk[1]),
+            g_fuse: of(shape.fuse),
+            g_fourier: of(shape.fourier()),
+            g_action: of(Shape::ACTIONS),
+        }
+    }
+}
+
+impl<T: Real> Network<T> {
+    /// From the flat parameter vector, in [`Shape::layers`]' order.
+    pub fn new(shape: &Shape, parameters: &[f32]) -> Self {
+        assert_eq!(parameters.len(), shape.parameters());
+        let weights: Vec<T> = parameters.iter().map(|&p| T::of(f64::from(p))).collect();
+        let mut start = 0;
+        let layers = shape.layers().map(|[inputs, outputs]| {
+            let layer = Dense {
+                start,
+                inputs,
+                outputs,
+            };
+            start = layer.end();
+            layer
+        });
+        let mut transposed = vec![T::ZERO; weights.len()];
+        for layer in &layers {
+            let out = &mut transposed[layer.start..layer.bias_start()];
+            transpose(layer.weights(&weights), layer.inputs, out);
+        }
+        // The fusion layer reads branch and trunk from two places: transpose its halves apart.
+        let fuse = layers[FUSE];
+        let cut = shape.branch[1] * shape.fuse;
+        let (branch, trunk) = fuse.weights(&weights).split_at(cut);
+        let (to_branch, to_trunk) = transposed[fuse.start..fuse.bias_start()].split_at_mut(cut);
+        transpose(branch, shape.branch[1], to_branch);
+        transpose(trunk, shape.trunk[1], to_trunk);
+        Self {
+            arch: Arch::new(),
+            shape: shape.clone(),
+            weights,
+            transposed,
+            layers,
+        }
+    }
+
+    /// Halves of the fusion layer's weights: rows fed by the branch, rows fed by the trunk.
+    fn fuse_halves<'a>(&self, all: &'a [T]) -> (&'a [T], &'a [T]) {
+        self.layers[FUSE]
+            .weights(all)
+            .split_at(self.shape.branch[1] * self.shape.fuse)
+    }
+
+    /// Fills `y` with the bias in every row, then adds `x · w`.
+    fn dense(&self, layer: usize, x: &[T], y: &mut [T]) {
+        let layer = &self.layers[layer];
+        for row in y.chunks_exact_mut(layer.outputs) {
+            row.copy_from_slice(layer.bias(&self.weights));
+        }
+        multiply(self.arch, x, layer.weights(&self.weights), y, layer.inputs);
+    }
+
+    /// Evaluates the agents whose windows stand in `a.window`; fills the rest of `a`.
+    pub fn forward(&self, positions: &[T], a: &mut Activations<&mut [T]>, work: &mut Workspace<T>) {
+        self.dense(BRANCH_1, a.window, a.branch_1);
+        soft_norm(self.arch, a.branch_1, a.norm_1, self.shape.branch[0]);
+        squash_into(self.arch, a.branch_1, &mut work.branch_1);
+        self.dense(BRANCH_2, &work.branch_1, a.branch_2);
+        soft_norm(self.arch, a.branch_2, a.norm_2, self.shape.branch[1]);
+        squash_into(self.arch, a.branch_2, &mut work.branch_2);
+
+        self.fourier(positions, a.fourier);
+        self.dense(TRUNK_1, a.fourier, a.trunk_1);
+        squash(self.arch, a.trunk_1);
+        self.dense(TRUNK_2, a.trunk_1, a.trunk_2);
+        squash(self.arch, a.trunk_2);
+
+        let (from_branch, from_trunk) = self.fuse_halves(&self.weights);
+        let fuse = &self.layers[FUSE];
+        for row in a.fuse.chunks_exact_mut(fuse.outputs) {
+            row.copy_from_slice(fuse.bias(&self.weights));
+        }
+        multiply(
+            self.arch,
+            &work.branch_2,
+            from_branch,
+            a.fuse,
+            self.shape.branch[1],
+        );
+        multiply(
+            self.arch,
+            a.trunk_2,
+            from_trunk,
+            a.fuse,
+            self.shape.trunk[1],
+        );
+        squash(self.arch, a.fuse);
+        self.dense(HEAD, a.fuse, a.action);
+        squash(self.arch, a.action);
+    }
+
+    /// Adjoint of [`Self::forward`]: from the gradient of the actions, adds to those of the
+    /// parameters and positions, and sets that of the windows.
+    pub fn backward(
+        &self,
+        g_action: &[T],
+        a: &Activations<&[T]>,
+        work: &mut Workspace<T>,
+        g_parameters: &mut [T],
+        g_positions: &mut [T],
+        g_window: &mut [T],
+    ) {
+        let arch = self.arch;
+        let [b1, b2] = self.shape.branch;
+        squash_into(arch, a.branch_1, &mut work.branch_1);
+        squash_into(arch, a.branch_2, &mut work.branch_2);
+
+        work.g_action.copy_from_slice(g_action);
+        squash_adjoint(arch, a.action, &mut work.g_action);
+        self.dense_adjoint(HEAD, a.fuse, &work.g_action, g_parameters, &mut work.g_fuse);
+        squash_adjoint(arch, a.fuse, &mut work.g_fuse);
+
+        let (weights, bias) = self.layers[FUSE].split_mut(g_parameters);
+        let (g_from_branch, g_from_trunk) = weights.split_at_mut(b2 * self.shape.fuse);
+        multiply_transposed(arch, &work.branch_2, &work.g_fuse, g_from_branch, b2);
+        multiply_transposed(
+            arch,
+            a.trunk_2,
+            &work.g_fuse,
+            g_from_trunk,
+            self.shape.trunk[1],
+        );
+        add_rows(&work.g_fuse, bias);
+        let (to_branch, to_trunk) = self.fuse_halves(&self.transposed);
+        work.g_branch_2.fill(T::ZERO);
+        multiply(
+            arch,
+            &work.g_fuse,
+            to_branch,
+            &mut work.g_branch_2,
+            self.shape.fuse,
+        );
+        work.g_trunk_2.fill(T::ZERO);
+        multiply(
+            arch,
+            &work.g_fuse,
+            to_trunk,
+            &mut work.g_trunk_2,
+            self.shape.fuse,
+        );
+
+        squash_adjoint(arch, a.trunk_2, &mut work.g_trunk_2);
+        self.dense_adjoint(
+            TRUNK_2,
+            a.trunk_1,
+            &work.g_trunk_2,
+            g_parameters,
+            &mut work.g_trunk_1,
+        );
+        squash_adjoint(arch, a.trunk_1, &mut work.g_trunk_1);
+        self.dense_adjoint(
+            TRUNK_1,
+            a.fourier,
+            &work.g_trunk_1,
+            g_parameters,
+            &mut work.g_fourier,
+        );
+        self.fourier_adjoint(a.fourier, &work.g_fourier, g_positions);
+
+        squash_adjoint(arch, &work.branch_2, &mut work.g_branch_2);
+        soft_norm_adjoint(arch, a.branch_2, a.norm_2, &mut work.g_branch_2, b2);
+        self.dense_adjoint(
+            BRANCH_2,
+            &work.branch_1,
+            &work.g_branch_2,
+            g_parameters,
+            &mut work.g_branch_1,
+        );
+        squash_adjoint(arch, &work.branch_1, &mut work.g_branch_1);
+        soft_norm_adjoint(arch, a.branch_1, a.norm_1, &mut work.g_branch_1, b1);
+        self.dense_adjoint(BRANCH_1, a.window, &work.g_branch_1, g_parameters, g_window);
+    }
+
+    /// Adjoint of [`Self::dense`]: adds to the layer's gradients, sets `g_x`.
+    fn dense_adjoint(
+        &self,
+        layer: usize,
+        x: &[T],
+        g_y: &[T],
+        g_parameters: &mut [T],
+        g_x: &mut [T],
+    ) {
+        let layer = &self.layers[layer];
+        let (weights, bias) = layer.split_mut(g_parameters);
+        multiply_transposed(self.arch, x, g_y, weights, layer.inputs);
+        add_rows(g_y, bias);
+        g_x.fill(T::ZERO);
+        multiply(
+            self.arch,
+            g_y,
+            layer.weights(&self.transposed),
+            g_x,
+            layer.outputs,
+        );
+    }
+
+    /// [sines, cosines] of π f ξ.
+    fn fourier(&self, positions: &[T], features: &mut [T]) {
+        let count = self.shape.frequencies.len();
+        for (&x, row) in positions.iter().zip(features.chunks_exact_mut(2 * count)) {
+            let (sines, cosines) = row.split_at_mut(count);
+            for ((f, s), c) in self.shape.frequencies.iter().zip(sines).zip(cosines) {
+                (*s, *c) = (T::of(PI * f) * x).sine_cosine();
+            }
+        }
+    }
+
+    /// Adjoint of [`Self::fourier`]: adds to `g_positions`.
+    fn fourier_adjoint(&self, features: &[T], g: &[T], g_positions: &mut [T]) {
+        let count = self.shape.frequencies.len();
+        let rows = features
+            .chunks_exact(2 * count)
+            .zip(g.chunks_exact(2 * count));
+        for ((row, g), g_position) in rows.zip(g_positions) {
+            for (k, f) in self.shape.frequencies.iter().enumerate() {
+                let turn = g[k] * row[count + k] - g[count + k] * row[k];
+                *g_position += T::of(PI * f) * turn;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adjoint::check::{assert_gradient, wave};
+
+    fn small() -> Shape {
+        Shape {
+            window: 6,
+            branch: [7, 5],
+            frequencies: vec![1.0, 2.0],
+            trunk: [4, 3],
+            fuse: 6,
+        }
+    }
+
+    /// Over windows, positions and (f32-representable) parameters together.
+    #[test]
+    fn the_network_has_the_adjoint_it_claims() {
+        let (shape, rows) = (small(), 5);
+        let windows = rows * shape.window;
+        let mut point = wave(windows, 0.37, 1.0);
+        point.extend((0..rows).map(|k| 0.1 + 0.17 * k as f64));
+        let weight = wave(rows * Shape::ACTIONS, 0.9, 1.0);
+        let parameters = wave(shape.parameters(), 0.61, 0.8);
+        let network = |parameters: &[f64]| {
+            let zeros = vec![0.0f32; shape.parameters()];
+            let mut network = Network::<f64>::new(&shape, &zeros);
+            let rounded: Vec<f32> = parameters.iter().map(|&p| p as f32).collect();
+            let layouts = Network::<f64>::new(&shape, &rounded);
+            network.weights.copy_from_slice(parameters);
+            network.transposed = layouts.transposed;
+            network
+        };
+        let forward = |network: &Network<f64>, point: &[f64], slab: &mut [f64]| {
+            let mut work = Workspace::new(&shape, rows);
+            let mut a = activations_mut(&shape, rows, slab);
+            a.window.copy_from_slice(&point[..windows]);
+            network.forward(&point[windows..], &mut a, &mut work);
+            a.action
+                .iter()
+                .zip(&weight)
+                .map(|(a, w)| a * w)
+                .sum::<f64>()
+        };
+        let slab = || vec![0.0; rows * activation_width(&shape)];
+
+        let rounded: Vec<f64> = parameters.iter().map(|&p| f64::from(p as f32)).collect();
+        let net = network(&rounded);
+        let mut kept = slab();
+        forward(&net, &point, &mut kept);
+        let mut g_parameters = vec![0.0; shape.parameters()];
+        let mut g_point = vec![0.0; point.len()];
+        let (g_window, g_positions) = g_point.split_at_mut(windows);
+        net.backward(
+            &weight,
+            &activations(&shape, rows, &kept),
+            &mut Workspace::new(&shape, rows),
+            &mut g_parameters,
+            g_positions,
+            g_window,
+        );
+        assert_gradient(|p| forward(&net, p, &mut slab()), &point, &g_point, 1e-7);
+        assert_gradient(
+            |p| forward(&network(p), &point, &mut slab()),
+            &rounded,
+            &g_parameters,
+            1e-7,
+        );
+    }
+}

@@ -1,0 +1,72 @@
+//! Everything a training needs to go on as if it had never stopped, in one file.
+//!
+//! The file is a magic word, a format number, a postcard record and its CRC-32. Policy and
+//! optimiser state stand in it as Burn's own records.
+
+use crate::learn::{History, TrainConfig};
+use crate::policy::PolicyConfig;
+use crate::store::write_atomically;
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+const MAGIC: &[u8; 8] = b"TRAINING";
+const FORMAT: u32 = 1;
+const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
+
+/// A training, frozen between two steps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Version of the trainer that wrote it.
+    pub version: String,
+    /// The control problem.
+    pub problem: String,
+    /// Settings of the run.
+    pub config: TrainConfig,
+    /// The network.
+    pub policy: PolicyConfig,
+    /// Optimiser steps done.
+    pub step: u64,
+    /// Losses and validations so far.
+    pub history: History,
+    /// Seconds of training so far.
+    pub seconds: f64,
+    /// Burn's record of the policy.
+    pub model: Vec<u8>,
+    /// Burn's record of the optimiser.
+    pub optimiser: Vec<u8>,
+}
+
+impl Checkpoint {
+    /// Writes the file; whatever happens, a complete file stands there afterwards.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(FORMAT.to_le_bytes());
+        bytes.extend(postcard::to_stdvec_crc32(self, CRC.digest())?);
+        write_atomically(path, &bytes)
+    }
+
+    /// Reads a file written by [`Self::save`].
+    pub fn load(path: &Path) -> Result<Self> {
+        let shown = path.display();
+        let bytes = std::fs::read(path).with_context(|| {
+            format!("cannot read checkpoint '{shown}'; train first, or give the path of a run's 'latest' or 'best' file")
+        })?;
+        let (magic, rest) = bytes.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
+        let Some((format, body)) = rest.split_first_chunk::<4>().filter(|_| magic == MAGIC) else {
+            bail!(
+                "'{shown}' is not a training checkpoint; give the path of a run's 'latest' or 'best' file"
+            );
+        };
+        let format = u32::from_le_bytes(*format);
+        ensure!(
+            format == FORMAT,
+            "'{shown}' has checkpoint format {format}, this trainer reads {FORMAT}; use the trainer version that wrote it"
+        );
+        postcard::from_bytes_crc32(body, CRC.digest()).map_err(|_| {
+            anyhow::anyhow!(
+                "'{shown}' is truncated or damaged; use the run's other checkpoint or train again"
+            )
+        })
+    }
+}

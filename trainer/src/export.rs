@@ -1,0 +1,244 @@
+//! Freezing a trained policy into the blob that agents carry, and reading one back for people.
+
+use crate::checkpoint::Checkpoint;
+use crate::learn::{Path as Differentiation, Trainer};
+use crate::policy::{PolicyConfig, Shape};
+use agent_core::policy::{
+    Activation, Channel, Dense, DenseWeights, Fusion, Header, Limits, Network, Norm, Policy,
+    Provenance, Sensing, Timing, encode,
+};
+use agent_sim::problem::{self, Problem};
+use anyhow::{Context, Result, anyhow};
+use burn::tensor::Device;
+use std::fmt::Write;
+
+/// Errors beyond this are clamped by the agent: far outside anything seen in training, so that a
+/// broken sensor cannot overflow the sums.
+const ERROR_LIMIT: f32 = 1e3;
+/// Periods without input after which an agent holds its action, and after which it gives up.
+const LATE_PERIODS: u32 = 3;
+const FAIL_SAFE_PERIODS: u32 = 20;
+
+/// What a blob says about its training.
+#[derive(Debug, Clone, Copy)]
+pub struct Training {
+    /// Seed of the run.
+    pub seed: u64,
+    /// Optimiser steps.
+    pub steps: u64,
+}
+
+/// The blob of the policy in a checkpoint.
+pub fn from_checkpoint(checkpoint: Checkpoint, device: &Device) -> Result<Vec<u8>> {
+    let problem = problem::by_name(&checkpoint.problem)?;
+    let training = Training {
+        seed: checkpoint.config.seed,
+        steps: checkpoint.step,
+    };
+    let trainer = Trainer::resume(checkpoint, Differentiation::Fused, device)?;
+    blob(
+        problem,
+        &trainer.policy_config,
+        &trainer.policy().parameters(),
+        training,
+    )
+}
+
+/// The blob of a policy given by its flat parameters.
+pub fn blob(
+    problem: &Problem,
+    config: &PolicyConfig,
+    parameters: &[f32],
+    training: Training,
+) -> Result<Vec<u8>> {
+    let folded = fold_gains(config, parameters);
+    let mut rest = folded.as_slice();
+    let layers = config.shape.layers().map(|[inputs, outputs]| {
+        let (weights, others) = rest.split_at(inputs * outputs);
+        let (bias, others) = others.split_at(outputs);
+        rest = others;
+        DenseWeights { weights, bias }
+    });
+    let header = header(problem, &config.shape, training)?;
+    // Weights may be padded; twice the parameters and a page for the header is plenty.
+    let mut buffer = vec![0u32; 2 * parameters.len() + 4096];
+    let blob = encode(&header, &layers, &mut buffer)
+        .map_err(|e| anyhow!("the policy cannot be written as a blob: {e}"))?;
+    Ok(blob.to_vec())
+}
+
+/// The parameters with the constant factors on the inputs multiplied into the first layer.
+fn fold_gains(config: &PolicyConfig, parameters: &[f32]) -> Vec<f32> {
+    let mut folded = parameters.to_vec();
+    let [inputs, outputs] = config.shape.layers()[0];
+    let rows = folded[..inputs * outputs].chunks_exact_mut(outputs);
+    for (i, row) in rows.enumerate() {
+        let gain = config.gains[usize::from(i >= inputs / 2)] as f32;
+        row.iter_mut().for_each(|w| *w *= gain);
+    }
+    folded
+}
+
+fn header(problem: &Problem, shape: &Shape, training: Training) -> Result<Header<'static>> {
+    let layer = |[inputs, outputs]: [usize; 2], norm, activation| Dense {
+        inputs: inputs as u16,
+        outputs: outputs as u16,
+        norm,
+        activation,
+    };
+    let [b1, b2, t1, t2, fuse, head] = shape.layers();
+    let list = |layers: [Dense; 2]| layers.into_iter().collect();
+    let name = problem::by_name(problem.name)?.name;
+    let period_us = (problem.control_interval * 1e6).round() as u32;
+    let [low, high] = problem.domain.map(|v| v as f32);
+    let soft = |sizes| layer(sizes, Norm::Soft, Activation::Tanh);
+    let plain = |sizes| layer(sizes, Norm::None, Activation::Tanh);
+    Ok(Header {
+        problem: name,
+        sensing: Sensing {
+            axes: 1,
+            window: problem.sensing.window as u16,
+            target: true,
+            channels: [Channel::Error, Channel::Slope].into_iter().collect(),
+            samples: problem.sensing.window as u16,
+            error_limit: ERROR_LIMIT,
+        },
+        network: Network {
+            branch: list([soft(b1), soft(b2)]),
+            frequencies: shape.frequencies.iter().map(|&f| f as f32).collect(),
+            trunk: list([plain(t1), plain(t2)]),
+            fusion: Fusion::Concatenate,
+            head: list([plain(fuse), layer(head, Norm::None, Activation::Identity)]),
+        },
+        limits: Limits {
+            force: Some(problem.actuation.force_max as f32),
+            velocity: Some(problem.actuation.velocity_max as f32),
+            low: [low, 0.0],
+            high: [high, 0.0],
+        },
+        timing: Timing {
+            period_us,
+            late_us: LATE_PERIODS * period_us,
+            fail_safe_us: FAIL_SAFE_PERIODS * period_us,
+        },
+        workspace: 0,
+        provenance: Provenance {
+            tool: concat!("trainer ", env!("CARGO_PKG_VERSION")),
+            revision: option_env!("SOURCE_REVISION").unwrap_or(""),
+            seed: training.seed,
+            steps: training.steps,
+        },
+    })
+}
+
+/// The text of `inspect`.
+pub fn describe(blob: &[u8]) -> Result<String> {
+    // The parser reads weights in place and wants them aligned; a `Vec<u8>` need not be.
+    let mut words = vec![0u32; blob.len().div_ceil(4)];
+    let aligned: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+    aligned[..blob.len()].copy_from_slice(blob);
+    let policy = Policy::parse(&aligned[..blob.len()]).map_err(|e| anyhow!("{e}"))?;
+    let header = policy.header();
+    let mut out = String::new();
+    let mut line =
+        |name: &str, value: String| writeln!(out, "{name:<16}{value}").context("no memory");
+    line("problem", header.problem.to_owned())?;
+    let sensing = &header.sensing;
+    let channels: Vec<String> = sensing
+        .channels
+        .iter()
+        .map(|c| format!("{c:?}").to_lowercase())
+        .collect();
+    line(
+        "sensing",
+        format!(
+            "window of {} cells → {} samples of {}, errors within ±{}",
+            sensing.window,
+            sensing.samples,
+            channels.join(" and "),
+            sensing.error_limit
+        ),
+    )?;
+    let network = &header.network;
+    let show = |layers: &[Dense]| {
+        let each = layers.iter().map(|l| {
+            let norm = if l.norm == Norm::Soft {
+                " soft-norm"
+            } else {
+                ""
+            };
+            let activation = match l.activation {
+                Activation::Identity => "",
+                Activation::Tanh => " tanh",
+                Activation::Relu => " relu",
+            };
+            format!("{}→{}{norm}{activation}", l.inputs, l.outputs)
+        });
+        each.collect::<Vec<_>>().join(", ")
+    };
+    line("branch", show(&network.branch))?;
+    let frequencies: Vec<String> = network.frequencies.iter().map(f32::to_string).collect();
+    line(
+        "trunk",
+        format!(
+            "sin, cos of πf·position, f = {}; {}",
+            frequencies.join(" "),
+            show(&network.trunk)
+        ),
+    )?;
+    line("fusion", format!("{:?}", network.fusion).to_lowercase())?;
+    line("head", show(&network.head))?;
+    let parameters: usize = network
+        .layers()
+        .map(|l| (usize::from(l.inputs) + 1) * usize::from(l.outputs))
+        .sum();
+    line("parameters", parameters.to_string())?;
+    line(
+        "work",
+        format!("{} multiply-accumulates per step", policy.macs()),
+    )?;
+    line("size", format!("{} bytes", blob.len()))?;
+    line(
+        "working memory",
+        format!("{} bytes", 4 * policy.workspace_len()),
+    )?;
+    let limits = &header.limits;
+    let limit = |value: Option<f32>| value.map_or("none".to_owned(), |v| format!("±{v}"));
+    let axes = usize::from(sensing.axes).min(2);
+    line(
+        "limits",
+        format!(
+            "force {}, velocity {}, position {:?} to {:?}",
+            limit(limits.force),
+            limit(limits.velocity),
+            &limits.low[..axes],
+            &limits.high[..axes]
+        ),
+    )?;
+    let timing = &header.timing;
+    line(
+        "timing",
+        format!(
+            "every {} µs; holds after {} µs, fails safe after {} µs without input",
+            timing.period_us, timing.late_us, timing.fail_safe_us
+        ),
+    )?;
+    let from = &header.provenance;
+    let revision = if from.revision.is_empty() { "" } else { " at " };
+    line(
+        "provenance",
+        format!(
+            "{}{revision}{}, seed {}, {} steps",
+            from.tool, from.revision, from.seed, from.steps
+        ),
+    )?;
+    line(
+        "hash",
+        format!(
+            "{:08x} (CRC-32 over {} bytes)",
+            policy.id().crc,
+            policy.id().length
+        ),
+    )?;
+    Ok(out)
+}

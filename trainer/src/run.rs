@@ -1,0 +1,259 @@
+//! A training on disk: `<out>/<problem>/{latest, best, report.json, loss.svg}`.
+
+use crate::checkpoint::Checkpoint;
+use crate::learn::{Path as Differentiation, TrainConfig, Trainer, Validation};
+use crate::loss::Term;
+use crate::policy::PolicyConfig;
+use crate::report::Report;
+use agent_sim::problem::Problem;
+use anyhow::{Context, Result, bail, ensure};
+use burn::tensor::Device;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Steps between two writes of `latest`.
+const SAVE_EVERY: u64 = 100;
+
+/// What to do with a run that is already in the folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// Refuse to touch it.
+    Keep,
+    /// Continue it.
+    Resume,
+    /// Start over.
+    Overwrite,
+}
+
+/// A training and where it is kept.
+pub struct Run {
+    folder: PathBuf,
+    trainer: Trainer,
+    /// Seconds of earlier sessions.
+    before: f64,
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// All steps are done.
+    Finished,
+    /// Asked to stop; the state is on disk.
+    Interrupted,
+}
+
+impl Run {
+    /// Opens the run of `problem` under `out`. `change` edits the default settings of a new run;
+    /// a resumed one keeps its own, and `change` must agree with them.
+    pub fn open(
+        problem: &'static Problem,
+        out: &Path,
+        existing: Existing,
+        change: impl Fn(&mut TrainConfig),
+        differentiation: Differentiation,
+        device: &Device,
+    ) -> Result<Self> {
+        let folder = out.join(problem.name);
+        let latest = folder.join("latest");
+        if existing == Existing::Resume {
+            let checkpoint = Checkpoint::load(&latest)?;
+            ensure!(
+                checkpoint.problem == problem.name,
+                "'{}' is a training of {}, not of {}; choose another --out",
+                latest.display(),
+                checkpoint.problem,
+                problem.name
+            );
+            let mut asked = checkpoint.config.clone();
+            change(&mut asked);
+            ensure!(
+                asked == checkpoint.config,
+                "the run in '{}' has other settings ({}); resume it without settings, or start over with --overwrite",
+                folder.display(),
+                differences(&checkpoint.config, &asked)?
+            );
+            let before = checkpoint.seconds;
+            let trainer = Trainer::resume(checkpoint, differentiation, device)
+                .with_context(|| format!("cannot resume from '{}'", latest.display()))?;
+            return Ok(Self {
+                folder,
+                trainer,
+                before,
+            });
+        }
+        if existing == Existing::Keep && latest.exists() {
+            bail!(
+                "'{}' already holds a training; add --resume to continue it, --overwrite to replace it, or choose another --out",
+                folder.display()
+            );
+        }
+        std::fs::create_dir_all(&folder).with_context(|| {
+            format!(
+                "cannot create folder '{}'; choose a writable one with --out",
+                folder.display()
+            )
+        })?;
+        let mut config = TrainConfig::of(problem);
+        change(&mut config);
+        let trainer = Trainer::new(
+            problem,
+            config,
+            PolicyConfig::of(problem),
+            differentiation,
+            device,
+        );
+        let run = Self {
+            folder,
+            trainer,
+            before: 0.0,
+        };
+        // From here on the old run is gone, all of it or none.
+        run.save("latest", 0.0)?;
+        for leftover in ["best", "report.json", "loss.svg"] {
+            std::fs::remove_file(run.folder.join(leftover)).ok();
+        }
+        Ok(run)
+    }
+
+    /// The training itself.
+    pub fn trainer(&self) -> &Trainer {
+        &self.trainer
+    }
+
+    /// Where the run is kept.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn save(&self, name: &str, seconds: f64) -> Result<()> {
+        self.trainer
+            .checkpoint(seconds)?
+            .save(&self.folder.join(name))
+    }
+
+    fn report(&self, seconds: f64) -> Result<()> {
+        Report {
+            problem: self.trainer.problem.name,
+            config: &self.trainer.config,
+            policy: &self.trainer.policy_config,
+            step: self.trainer.step,
+            seconds,
+            history: &self.trainer.history,
+        }
+        .write(&self.folder)
+    }
+
+    /// Trains until `steps` steps are done or `stop` is set.
+    pub fn train(&mut self, steps: u64, stop: &AtomicBool) -> Result<Outcome> {
+        let began = Instant::now();
+        let seconds = |before: f64| before + began.elapsed().as_secs_f64();
+        let progress = Progress::new(self.trainer.step, steps);
+        while self.trainer.step < steps && !stop.load(Ordering::Relaxed) {
+            let report = self.trainer.step()?;
+            let step = report.step;
+            if step.is_multiple_of(self.trainer.config.validate_every) || step == steps {
+                let best = self.trainer.validate();
+                // `best` first: a crash in between repeats the steps since the last `latest`.
+                if best {
+                    self.save("best", seconds(self.before))?;
+                }
+                self.report(seconds(self.before))?;
+            }
+            if step.is_multiple_of(SAVE_EVERY) || step == steps {
+                self.save("latest", seconds(self.before))?;
+            }
+            progress.show(
+                step,
+                report.loss,
+                &report.terms,
+                &self.trainer.history.validations,
+            );
+        }
+        progress.finish();
+        let outcome = match self.trainer.step < steps {
+            true => Outcome::Interrupted,
+            false => Outcome::Finished,
+        };
+        if outcome == Outcome::Interrupted {
+            self.save("latest", seconds(self.before))?;
+        }
+        self.before = seconds(self.before);
+        self.report(self.before)?;
+        Ok(outcome)
+    }
+}
+
+/// The settings in which two configurations differ, as `name: old, not new`.
+fn differences(old: &TrainConfig, new: &TrainConfig) -> Result<String> {
+    let (old, new) = (serde_json::to_value(old)?, serde_json::to_value(new)?);
+    let fields = old.as_object().into_iter().flatten();
+    let differing = fields.filter(|(name, value)| new.get(name.as_str()) != Some(value));
+    let shown = differing.map(|(name, value)| format!("{name} {value}, not {}", new[name]));
+    Ok(shown.collect::<Vec<_>>().join("; "))
+}
+
+/// A bar on a terminal, a line now and then elsewhere.
+struct Progress {
+    bar: ProgressBar,
+    first: u64,
+    steps: u64,
+    began: Instant,
+    spoken: std::cell::Cell<Instant>,
+}
+
+/// Time between two lines where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+impl Progress {
+    fn new(first: u64, steps: u64) -> Self {
+        let bar = ProgressBar::new(steps);
+        let style = "{bar:30} {pos}/{len} {per_sec} eta {eta}  {msg}";
+        bar.set_style(ProgressStyle::with_template(style).expect("a valid template"));
+        bar.set_position(first);
+        bar.reset_eta();
+        let now = Instant::now();
+        Self {
+            bar,
+            first,
+            steps,
+            began: now,
+            spoken: now.into(),
+        }
+    }
+
+    fn show(&self, step: u64, loss: f64, terms: &[f64], validations: &[Validation]) {
+        let mut message = format!("loss {loss:.4}");
+        for term in [
+            Term::Track,
+            Term::Effort,
+            Term::Bound,
+            Term::Collision,
+            Term::Acceleration,
+        ] {
+            message += &format!("  {} {:.1e}", term.name(), terms[term as usize]);
+        }
+        if let Some(validation) = validations.last() {
+            message += &format!("  validation {:.2e}", validation.final_error());
+        }
+        self.bar.set_position(step);
+        if self.bar.is_hidden() {
+            if self.spoken.get().elapsed() >= LINE_EVERY || step == self.steps {
+                self.spoken.set(Instant::now());
+                let rate = (step - self.first) as f64 / self.began.elapsed().as_secs_f64();
+                let left = (self.steps - step) as f64 / rate;
+                eprintln!(
+                    "step {step}/{}  {rate:.1}/s  eta {left:.0} s  {message}",
+                    self.steps
+                );
+            }
+        } else {
+            self.bar.set_message(message);
+        }
+    }
+
+    fn finish(&self) {
+        self.bar.abandon();
+    }
+}

@@ -1,0 +1,229 @@
+//! The fast rollout against the slow one, against finite differences, and against itself.
+
+use agent_sim::problem::{Episode, Problem, heat_1d::PROBLEM};
+use agent_sim::random_field::episode_rng;
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use std::sync::Arc;
+use trainer::loss::{TERMS, Term};
+use trainer::operation::{Batch, rollout};
+use trainer::policy::{PolicyConfig, Shape};
+use trainer::rollout::ClosedLoop;
+use trainer::{loss, reference};
+
+fn episodes(count: u64) -> Vec<Episode> {
+    (0..count)
+        .map(|k| (PROBLEM.draw)(&mut episode_rng(11, k)))
+        .collect()
+}
+
+/// Parameters that make agents move, meet and hit the margin within a few steps.
+fn lively(shape: &Shape) -> Vec<f32> {
+    (0..shape.parameters())
+        .map(|k| 0.9 * (0.37 * k as f32 + 0.1).sin())
+        .collect()
+}
+
+fn closed_loop(agents: usize, horizon: usize, config: &PolicyConfig) -> ClosedLoop {
+    ClosedLoop::new(
+        &PROBLEM,
+        agents,
+        horizon,
+        config.shape.clone(),
+        config.gains,
+    )
+}
+
+/// Largest difference, relative to the largest value.
+fn distance(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    let scale = b.iter().fold(0.0f32, |m, v| m.max(v.abs()));
+    a.iter()
+        .zip(b)
+        .fold(0.0f32, |m, (a, b)| m.max((a - b).abs()))
+        / scale
+}
+
+fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.into_data().try_into_vec().unwrap()
+}
+
+#[test]
+fn terms_and_gradient_agree_with_plain_tensor_operations() {
+    // 30 agents stand closer than the safe distance; 3 episodes do not fill a group.
+    for (agents, horizon, count) in [(2, 1, 1), (3, 12, 3), (30, 6, 2)] {
+        let device = Device::flex().autodiff();
+        let config = PolicyConfig::of(&PROBLEM);
+        let policy = config.with_parameters(&lively(&config.shape), &device);
+        let episodes = episodes(count);
+        let mixed = |terms: Tensor<2>| {
+            let weights = [5.0f32, 0.001, 100.0, 1.0, 0.1, 0.5];
+            (terms * Tensor::<1>::from_floats(weights, &device).reshape([1, TERMS])).sum()
+        };
+
+        let batch = Batch {
+            closed_loop: Arc::new(closed_loop(agents, horizon, &config)),
+            episodes: episodes.clone().into(),
+        };
+        let fast = rollout(policy.flat(), batch);
+        let slow = reference::rollout(
+            &policy, &config, &PROBLEM, agents, horizon, &episodes, &device,
+        );
+        for (k, term) in Term::ALL.iter().enumerate() {
+            let column = |t: &Tensor<2>| values(t.clone().narrow(1, k, 1));
+            let (fast, slow) = (column(&fast), column(&slow));
+            if slow.iter().any(|&v| v != 0.0) {
+                // Changes of velocity are small differences of large numbers.
+                let bound = if *term == Term::Acceleration {
+                    2e-4
+                } else {
+                    1e-5
+                };
+                assert!(
+                    distance(&fast, &slow) < bound,
+                    "{}: {fast:?} {slow:?}",
+                    term.name()
+                );
+            } else {
+                assert_eq!(fast, slow, "{}", term.name());
+            }
+        }
+        let gradient = |loss: Tensor<1>| {
+            let grads = loss.backward();
+            let mut flat = Vec::new();
+            struct Collect<'a>(&'a burn::tensor::Gradients, &'a mut Vec<f32>);
+            impl burn::module::ModuleVisitor for Collect<'_> {
+                fn visit_float<const D: usize>(&mut self, p: &burn::module::Param<Tensor<D>>) {
+                    self.1.extend(values(p.val().grad(self.0).unwrap()));
+                }
+            }
+            policy.visit(&mut Collect(&grads, &mut flat));
+            flat
+        };
+        let (fast, slow) = (gradient(mixed(fast)), gradient(mixed(slow)));
+        let off = distance(&fast, &slow);
+        assert!(
+            off < 1e-4,
+            "{agents} agents, {horizon} steps: gradients differ by {off}"
+        );
+    }
+}
+
+/// Along the gradient itself, in f64, so that rounding does not hide an error: the difference
+/// quotient of a smooth function is good to (step)² ≈ 1e-8 here.
+#[test]
+fn the_gradient_is_the_slope_of_the_terms() {
+    let config = PolicyConfig::of(&PROBLEM);
+    let (agents, horizon) = (4, 15);
+    let closed_loop = ClosedLoop::<f64>::new(
+        &PROBLEM,
+        agents,
+        horizon,
+        config.shape.clone(),
+        config.gains,
+    );
+    let episodes = episodes(2);
+    let parameters = lively(&config.shape);
+    for (k, term) in Term::ALL.iter().enumerate() {
+        if *term == Term::Bound {
+            continue; // nobody reaches the margin in so few steps; its own test covers it
+        }
+        let mut weights = [0.0; TERMS];
+        weights[k] = 1.0;
+        let value = |parameters: &[f32]| {
+            let (terms, tape) = closed_loop.forward(parameters, &episodes);
+            (terms.iter().map(|t| t[k]).sum::<f64>(), tape)
+        };
+        let (_, tape) = value(&parameters);
+        let gradient = closed_loop.backward(tape, &vec![weights; episodes.len()]);
+        let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+        if *term == Term::Collision && norm == 0.0 {
+            continue;
+        }
+        let moved = |h: f64| -> Vec<f32> {
+            parameters
+                .iter()
+                .zip(&gradient)
+                .map(|(&p, g)| (f64::from(p) + h * g / norm) as f32)
+                .collect()
+        };
+        // Parameters are f32: use the step that rounding really made.
+        let (up, down) = (moved(5e-4), moved(-5e-4));
+        let expected: f64 = up
+            .iter()
+            .zip(&down)
+            .zip(&gradient)
+            .map(|((&u, &d), g)| (f64::from(u) - f64::from(d)) * g)
+            .sum();
+        let slope = value(&up).0 - value(&down).0;
+        assert!(
+            (slope / expected - 1.0).abs() < 2e-3,
+            "{}: {slope} against {expected}",
+            term.name()
+        );
+    }
+}
+
+fn in_pool<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .unwrap()
+        .install(work)
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let config = PolicyConfig::of(&PROBLEM);
+    let run = |threads| {
+        in_pool(threads, || {
+            let closed_loop = closed_loop(5, 8, &config);
+            let episodes = episodes(21);
+            // Twice: recycled buffers must not show either.
+            let mut results = Vec::new();
+            for _ in 0..2 {
+                let (terms, tape) = closed_loop.forward(&lively(&config.shape), &episodes);
+                let weights = loss::weights(&PROBLEM.loss);
+                results.push((
+                    terms,
+                    closed_loop.backward(tape, &vec![weights; episodes.len()]),
+                ));
+            }
+            results
+        })
+    };
+    let one = run(1);
+    assert_eq!(one[0], one[1]);
+    assert_eq!(one, run(2));
+    assert_eq!(one, run(5));
+}
+
+#[test]
+fn an_episode_does_not_depend_on_its_company() {
+    let config = PolicyConfig::of(&PROBLEM);
+    let closed_loop = closed_loop(8, 10, &config);
+    let episodes = episodes(7);
+    let (together, _) = closed_loop.forward(&lively(&config.shape), &episodes);
+    let (alone, _) = closed_loop.forward(&lively(&config.shape), &episodes[5..6]);
+    assert_eq!(together[5], alone[0]);
+}
+
+/// Agents that push nothing: the terms of the uncontrolled field alone.
+#[test]
+fn idle_agents_cost_nothing() {
+    let config = PolicyConfig::of(&PROBLEM);
+    let problem: &Problem = &PROBLEM;
+    let (terms, _) = closed_loop(8, problem.horizon, &config)
+        .forward(&vec![0.0; config.shape.parameters()], &episodes(3));
+    for terms in terms {
+        assert!(terms[Term::Final as usize] > 1e-3);
+        for term in [
+            Term::Effort,
+            Term::Bound,
+            Term::Collision,
+            Term::Acceleration,
+        ] {
+            assert_eq!(terms[term as usize], 0.0);
+        }
+    }
+}
