@@ -56,7 +56,13 @@ pub async fn run<R: Read, W: Write>(
     loop {
         let begin = match load(slot, stored) {
             Ok(policy) => {
-                log!(info, "armed, policy {}", policy.id());
+                let id = policy.id();
+                log!(
+                    info,
+                    "armed: {=u32} bytes, checksum {=u32:08x}",
+                    id.length,
+                    id.crc
+                );
                 let mut armed = Armed {
                     policy,
                     workspace,
