@@ -8,7 +8,11 @@ use agent_core::{
     policy::Policy,
 };
 use anyhow::{Context, Result, bail};
-use std::{f32::consts::PI, fs, path::Path};
+use std::{
+    f32::consts::PI,
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// Cells across the domain.
 const CELLS: i32 = 100;
@@ -17,7 +21,11 @@ const CELLS: i32 = 100;
 const BROKEN_EVERY: u32 = 12;
 
 /// A policy blob, aligned for reading in place.
-pub struct Blob(Vec<u32>);
+pub struct Blob {
+    path: PathBuf,
+    words: Vec<u32>,
+    length: usize,
+}
 
 impl Blob {
     /// Reads a file.
@@ -25,23 +33,21 @@ impl Blob {
         let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         let mut words = vec![0; bytes.len().div_ceil(4)];
         bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(&bytes);
-        if !bytes.len().is_multiple_of(4) {
-            bail!(
-                "{}: not a policy: its length is not a multiple of 4",
-                path.display()
-            );
-        }
-        Ok(Self(words))
+        Ok(Self {
+            path: path.to_owned(),
+            words,
+            length: bytes.len(),
+        })
     }
 
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.0)
+        &bytemuck::cast_slice(&self.words)[..self.length]
     }
 
     /// The policy in it.
     pub fn policy(&self) -> Result<Policy<'_>> {
-        Ok(Policy::parse(self.bytes())?)
+        Policy::parse(self.bytes()).with_context(|| format!("cannot use {}", self.path.display()))
     }
 }
 
