@@ -186,9 +186,12 @@ impl AgentState {
             let x = self.position[axis];
             let to_low = ((low[axis] - x) / period).min(0.0);
             let to_high = ((high[axis] - x) / period).max(0.0);
+            // Not `clamp`, which panics on bounds it cannot know to be in order.
             velocity[axis] = action.velocity[axis]
-                .clamp(to_low, to_high)
-                .clamp(-limit, limit);
+                .max(to_low)
+                .min(to_high)
+                .max(-limit)
+                .min(limit);
         }
         self.velocity = velocity;
         self.mode = action.mode;

@@ -62,7 +62,7 @@ fn read_errors(sensing: &Sensing, patch: &Patch, inside: Span, errors: &mut [f32
             if !(field.is_finite() && target.is_finite()) {
                 return None;
             }
-            *error = (field - target).clamp(-limit, limit);
+            *error = (field - target).max(-limit).min(limit);
         }
     }
     Some(())
@@ -77,10 +77,8 @@ struct Line<'a> {
 impl Line<'_> {
     /// The nearest cell inside the domain: fields go on beyond a wall with its value.
     fn inside(&self, k: usize) -> usize {
-        k.clamp(
-            usize::from(self.inside.first),
-            usize::from(self.inside.last),
-        )
+        k.max(usize::from(self.inside.first))
+            .min(usize::from(self.inside.last))
     }
 
     fn at(&self, k: usize) -> f32 {
@@ -112,7 +110,9 @@ impl Line<'_> {
 fn resample(value: impl Fn(usize) -> f32, window: usize, output: &mut [f32]) {
     let ratio = window as f32 / output.len() as f32;
     for (j, out) in output.iter_mut().enumerate() {
-        let at = ((j as f32 + 0.5) * ratio - 0.5).clamp(0.0, (window - 1) as f32);
+        let at = ((j as f32 + 0.5) * ratio - 0.5)
+            .max(0.0)
+            .min((window - 1) as f32);
         let left = at as usize;
         let share = at - left as f32;
         let right = (left + 1).min(window - 1);
