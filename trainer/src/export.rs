@@ -1,7 +1,7 @@
 //! Freezing a trained policy into the blob that agents carry, and reading one back for people.
 
 use crate::checkpoint::Checkpoint;
-use crate::learn::{Path as Differentiation, Trainer};
+use crate::learn::{Differentiation, Trainer};
 use crate::policy::{PolicyConfig, Shape};
 use agent_core::policy::{
     Activation, Channel, Dense, DenseWeights, Fusion, Header, Limits, Network, Norm, Policy,

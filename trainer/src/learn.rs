@@ -13,8 +13,10 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device, Tensor};
+use rand::RngExt;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Settings of a run.
@@ -24,8 +26,8 @@ pub struct TrainConfig {
     pub seed: u64,
     /// Episodes per step.
     pub batch: usize,
-    /// Agents per episode.
-    pub agents: usize,
+    /// Swarm sizes; each step draws one of them, and a size named twice is drawn twice as often.
+    pub agents: Vec<usize>,
     /// Control steps per episode.
     pub horizon: usize,
     /// Learning rate of the first step.
@@ -34,6 +36,8 @@ pub struct TrainConfig {
     pub half_life: f64,
     /// Gradients longer than this are shortened to it.
     pub clip: f64,
+    /// Weight of the effort in the loss.
+    pub effort_weight: f64,
     /// Weight of the error after the last step, besides the published terms.
     pub final_weight: f64,
     /// Steps between two validations.
@@ -48,11 +52,12 @@ impl TrainConfig {
         Self {
             seed: 0,
             batch: 32,
-            agents: problem.agents,
+            agents: vec![problem.agents],
             horizon: problem.horizon,
             learning_rate: 1e-3,
             half_life: 2000.0,
             clip: 1.0,
+            effort_weight: problem.loss.effort,
             final_weight: 0.0,
             validate_every: 100,
             validation_episodes: 128,
@@ -62,7 +67,7 @@ impl TrainConfig {
 
 /// How the loop is differentiated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Path {
+pub enum Differentiation {
     /// One operation with a hand-written adjoint; CPU backends.
     Fused,
     /// Tensor operations; any backend.
@@ -160,16 +165,19 @@ pub struct Trainer {
     pub step: u64,
     /// How it went.
     pub history: History,
-    path: Path,
+    differentiation: Differentiation,
     device: Device,
     policy: Policy,
     optimiser: ModuleOptimizer,
-    closed_loop: Arc<ClosedLoop>,
+    /// One for each entry of `config.agents`.
+    closed_loops: Vec<Arc<ClosedLoop>>,
     validation: Arc<[Episode]>,
 }
 
 /// Validation episodes come from the streams of this seed, flipped: never seen in training.
 const VALIDATION_SEED: u64 = 0x7661_6c69_6461_7465;
+/// Swarm sizes come from the streams of this seed, flipped.
+const SIZE_SEED: u64 = 0x7377_6172_6d73_697a;
 
 impl Trainer {
     /// A training that has not begun.
@@ -177,19 +185,28 @@ impl Trainer {
         problem: &'static Problem,
         config: TrainConfig,
         policy_config: PolicyConfig,
-        path: Path,
+        differentiation: Differentiation,
         device: &Device,
     ) -> Self {
         let device = device.clone().autodiff();
         let policy = policy_config.init(config.seed, &device);
         let optimiser = AdamConfig::new().with_epsilon(1e-8).init();
-        let closed_loop = Arc::new(ClosedLoop::new(
-            problem,
-            config.agents,
-            config.horizon,
-            policy_config.shape.clone(),
-            policy_config.gains,
-        ));
+        let mut by_size: BTreeMap<usize, Arc<ClosedLoop>> = BTreeMap::new();
+        let closed_loops = (config.agents.iter())
+            .map(|&agents| {
+                let closed_loop = by_size.entry(agents).or_insert_with(|| {
+                    let PolicyConfig { shape, gains } = policy_config.clone();
+                    Arc::new(ClosedLoop::new(
+                        problem,
+                        agents,
+                        config.horizon,
+                        shape,
+                        gains,
+                    ))
+                });
+                closed_loop.clone()
+            })
+            .collect();
         let validation = (0..config.validation_episodes as u64)
             .into_par_iter()
             .map(|k| (problem.draw)(&mut episode_rng(config.seed ^ VALIDATION_SEED, k)))
@@ -201,19 +218,29 @@ impl Trainer {
             policy_config,
             step: 0,
             history: History::default(),
-            path,
+            differentiation,
             device,
             policy,
             optimiser,
-            closed_loop,
+            closed_loops,
             validation,
         }
     }
 
     /// The training a checkpoint was taken from, to the bit.
-    pub fn resume(checkpoint: Checkpoint, path: Path, device: &Device) -> Result<Self> {
+    pub fn resume(
+        checkpoint: Checkpoint,
+        differentiation: Differentiation,
+        device: &Device,
+    ) -> Result<Self> {
         let problem = problem::by_name(&checkpoint.problem)?;
-        let mut trainer = Self::new(problem, checkpoint.config, checkpoint.policy, path, device);
+        let mut trainer = Self::new(
+            problem,
+            checkpoint.config,
+            checkpoint.policy,
+            differentiation,
+            device,
+        );
         let fault = "the checkpoint's network or optimiser state cannot be read";
         let record =
             ModuleRecord::from_bytes(Bytes::from_bytes_vec(checkpoint.model)).context(fault)?;
@@ -252,33 +279,39 @@ impl Trainer {
 
     fn weights(&self) -> [f64; TERMS] {
         let mut weights = loss::weights(&self.problem.loss);
+        weights[Term::Effort as usize] = self.config.effort_weight;
         weights[Term::Final as usize] = self.config.final_weight;
         weights
     }
 
     /// Terms of the episodes, [episodes, terms], differentiable.
-    fn rollout(&self, episodes: Arc<[Episode]>) -> Tensor<2> {
-        match self.path {
-            Path::Fused => {
-                let closed_loop = self.closed_loop.clone();
-                rollout(
-                    self.policy.flat(),
-                    Batch {
-                        closed_loop,
-                        episodes,
-                    },
-                )
-            }
-            Path::Plain => reference::rollout(
+    fn rollout(&self, closed_loop: &Arc<ClosedLoop>, episodes: Arc<[Episode]>) -> Tensor<2> {
+        match self.differentiation {
+            Differentiation::Fused => rollout(
+                self.policy.flat(),
+                Batch {
+                    closed_loop: closed_loop.clone(),
+                    episodes,
+                },
+            ),
+            Differentiation::Plain => reference::rollout(
                 &self.policy,
                 &self.policy_config,
                 self.problem,
-                self.config.agents,
+                closed_loop.agents,
                 self.config.horizon,
                 &episodes,
                 &self.device,
             ),
         }
+    }
+
+    /// The swarm size of the next step: a draw that depends on the seed and the step alone, so
+    /// that a resumed run goes on as if it had never stopped.
+    fn draw_size(&self) -> Arc<ClosedLoop> {
+        let mut rng = episode_rng(self.config.seed ^ SIZE_SEED, self.step);
+        let index = rng.random_range(0..self.closed_loops.len());
+        self.closed_loops[index].clone()
     }
 
     /// One optimiser step on fresh episodes.
@@ -290,7 +323,7 @@ impl Trainer {
             .map(|k| draw(&mut episode_rng(seed, first | k)))
             .collect();
         let weights = self.weights();
-        let terms = self.rollout(episodes.into()).mean_dim(0);
+        let terms = self.rollout(&self.draw_size(), episodes.into()).mean_dim(0);
         let weighted = terms.clone()
             * Tensor::<1>::from_floats(weights.map(|w| w as f32), &self.device).reshape([1, TERMS]);
         let gradients = GradientsParams::from_grads(weighted.sum().backward(), &self.policy);
@@ -319,24 +352,24 @@ impl Trainer {
 
     /// Scores the policy on the validation episodes and remembers the score; true if it is the
     /// best so far.
+    ///
+    /// Several swarm sizes count alike: terms are geometric means over them, so that the best
+    /// policy is not merely the best one for the smallest swarm, whose errors are the largest.
     pub fn validate(&mut self) -> bool {
-        let means = match self.path {
-            Path::Fused => {
-                let (terms, tape) = self
-                    .closed_loop
-                    .forward(&self.policy.parameters(), &self.validation);
-                self.closed_loop.recycle(tape);
-                let count = terms.len() as f64;
-                std::array::from_fn(|k| terms.iter().map(|t| t[k]).sum::<f64>() / count)
-            }
-            Path::Plain => {
-                let means = host(self.rollout(self.validation.clone()).mean_dim(0));
-                std::array::from_fn(|k| f64::from(means[k]))
-            }
+        let mut sizes = self.closed_loops.clone();
+        sizes.sort_by_key(|closed_loop| closed_loop.agents);
+        sizes.dedup_by_key(|closed_loop| closed_loop.agents);
+        let by_size: Vec<[f64; TERMS]> = sizes.iter().map(|s| self.mean_terms(s)).collect();
+        let count = by_size.len() as f64;
+        let terms = match by_size[..] {
+            [only] => only,
+            _ => std::array::from_fn(|k| {
+                (by_size.iter().map(|t| t[k].ln()).sum::<f64>() / count).exp()
+            }),
         };
         let validation = Validation {
             step: self.step,
-            terms: means,
+            terms,
         };
         let best = self
             .history
@@ -344,6 +377,24 @@ impl Trainer {
             .is_none_or(|b| validation.final_error() < b.final_error());
         self.history.validations.push(validation);
         best
+    }
+
+    /// Mean terms of the validation episodes with one swarm size.
+    fn mean_terms(&self, closed_loop: &Arc<ClosedLoop>) -> [f64; TERMS] {
+        match self.differentiation {
+            Differentiation::Fused => {
+                let (terms, tape) =
+                    closed_loop.forward(&self.policy.parameters(), &self.validation);
+                closed_loop.recycle(tape);
+                let count = terms.len() as f64;
+                std::array::from_fn(|k| terms.iter().map(|t| t[k]).sum::<f64>() / count)
+            }
+            Differentiation::Plain => {
+                let terms = self.rollout(closed_loop, self.validation.clone());
+                let means = host(terms.mean_dim(0));
+                std::array::from_fn(|k| f64::from(means[k]))
+            }
+        }
     }
 }
 

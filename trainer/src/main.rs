@@ -77,6 +77,19 @@ struct TrainArguments {
     /// Learning rate of the first step [default: 0.001].
     #[arg(long)]
     lr: Option<f64>,
+    /// Steps in which the learning rate halves [default: 2000].
+    #[arg(long)]
+    half_life: Option<f64>,
+    /// Swarm sizes to train with, each step drawing one; a size named twice is drawn twice as
+    /// often [default: the problem's].
+    #[arg(long, value_delimiter = ',', value_name = "N,N,…", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    agents: Vec<u32>,
+    /// Weight of the effort in the loss [default: the problem's].
+    #[arg(long, value_name = "WEIGHT")]
+    effort_weight: Option<f64>,
+    /// Weight of the error after the last step, besides the published terms [default: 0].
+    #[arg(long, value_name = "WEIGHT")]
+    final_weight: Option<f64>,
     /// Folder of runs.
     #[arg(long, default_value = "runs")]
     out: PathBuf,
@@ -91,8 +104,8 @@ struct TrainArguments {
     threads: usize,
 }
 
-/// About ten minutes on two cores.
-const DEFAULT_STEPS: u64 = 6000;
+/// As published; about a minute on two cores.
+const DEFAULT_STEPS: u64 = 500;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Backend {
@@ -106,15 +119,18 @@ enum Backend {
 }
 
 impl Backend {
-    fn open(self) -> Result<(Device, learn::Path)> {
+    fn open(self) -> Result<(Device, learn::Differentiation)> {
         match self {
             #[cfg(feature = "flex")]
-            Backend::Flex => Ok((Device::flex(), learn::Path::Fused)),
+            Backend::Flex => Ok((Device::flex(), learn::Differentiation::Fused)),
             #[cfg(feature = "ndarray")]
             #[allow(deprecated)]
-            Backend::Ndarray => Ok((Device::ndarray(), learn::Path::Fused)),
+            Backend::Ndarray => Ok((Device::ndarray(), learn::Differentiation::Fused)),
             #[cfg(feature = "wgpu")]
-            Backend::Wgpu => Ok((Device::vulkan(Default::default()), learn::Path::Plain)),
+            Backend::Wgpu => Ok((
+                Device::vulkan(Default::default()),
+                learn::Differentiation::Plain,
+            )),
             #[allow(unreachable_patterns)]
             missing => {
                 let name = missing
@@ -130,16 +146,26 @@ impl Backend {
 
 fn train(arguments: TrainArguments) -> Result<()> {
     let problem = problem::by_name(&arguments.problem)?;
-    if let Some(lr) = arguments.lr {
-        anyhow::ensure!(
-            lr.is_finite() && lr > 0.0,
-            "--lr {lr} is not a positive number; try 0.001"
-        );
+    let numbers = [
+        ("--lr", arguments.lr, 0.001, f64::MIN_POSITIVE),
+        (
+            "--half-life",
+            arguments.half_life,
+            2000.0,
+            f64::MIN_POSITIVE,
+        ),
+        ("--effort-weight", arguments.effort_weight, 0.001, 0.0),
+        ("--final-weight", arguments.final_weight, 1.0, 0.0),
+    ];
+    for (flag, value, example, least) in numbers {
+        if let Some(value) = value.filter(|value| !(value.is_finite() && *value >= least)) {
+            bail!("{flag} {value} is not usable; try {example}");
+        }
     }
     rayon::ThreadPoolBuilder::new()
         .num_threads(arguments.threads)
         .build_global()?;
-    let (device, path) = arguments.backend.open()?;
+    let (device, differentiation) = arguments.backend.open()?;
     let existing = match (arguments.resume, arguments.overwrite) {
         (true, _) => Existing::Resume,
         (_, true) => Existing::Overwrite,
@@ -149,8 +175,21 @@ fn train(arguments: TrainArguments) -> Result<()> {
         config.seed = arguments.seed.unwrap_or(config.seed);
         config.batch = arguments.batch.map_or(config.batch, |b| b as usize);
         config.learning_rate = arguments.lr.unwrap_or(config.learning_rate);
+        config.half_life = arguments.half_life.unwrap_or(config.half_life);
+        config.effort_weight = arguments.effort_weight.unwrap_or(config.effort_weight);
+        config.final_weight = arguments.final_weight.unwrap_or(config.final_weight);
+        if !arguments.agents.is_empty() {
+            config.agents = arguments.agents.iter().map(|&n| n as usize).collect();
+        }
     };
-    let mut run = Run::open(problem, &arguments.out, existing, change, path, &device)?;
+    let mut run = Run::open(
+        problem,
+        &arguments.out,
+        existing,
+        change,
+        differentiation,
+        &device,
+    )?;
     let (folder, begun) = (run.folder().display().to_string(), run.trainer().step);
     if begun >= arguments.steps {
         bail!("the run in '{folder}' already has {begun} steps; give more with --steps");

@@ -1,7 +1,7 @@
 //! A training on disk: `<out>/<problem>/{latest, best, report.json, loss.svg}`.
 
 use crate::checkpoint::Checkpoint;
-use crate::learn::{Path as Differentiation, TrainConfig, Trainer, Validation};
+use crate::learn::{Differentiation, TrainConfig, Trainer, Validation};
 use crate::loss::Term;
 use crate::policy::PolicyConfig;
 use crate::report::Report;
