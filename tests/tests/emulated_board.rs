@@ -1,0 +1,213 @@
+//! The real firmware image in an emulated Cortex-M4F against the same agent on the host, bit for
+//! bit. `cargo xtask test` builds the image and names it in `FIRMWARE_ELF`.
+
+use agent_core::agent::{Action, AgentState, Mode};
+use agent_core::message::{Command, Observation, Patch, Report, Span};
+use agent_core::policy::Policy;
+use agent_sim::controller::{Controller, Experiment};
+use agent_sim::episode::ClosedLoop;
+use agent_sim::link::{Link, LinkError};
+use agent_sim::policy_file::PolicyFile;
+use agent_sim::problem::{Problem, by_name};
+use agent_sim::random_field::episode_rng;
+use agent_sim::sense::View;
+use agent_sim::swarm::Swarm;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+use xtask::emulator::Emulator;
+
+fn problem() -> &'static Problem {
+    by_name("heat-1d").unwrap()
+}
+
+/// A booted board, or nothing (loudly) where there is no image.
+fn board() -> Option<Emulator> {
+    match std::env::var_os("FIRMWARE_ELF") {
+        Some(elf) => Some(Emulator::start(Path::new(&elf)).expect("the board boots")),
+        None if std::env::var("CI").is_ok_and(|v| v == "true") => {
+            panic!("FIRMWARE_ELF is not set: run the tests with `cargo xtask test`")
+        }
+        None => {
+            // Written past the test runner, which hides what passing tests print.
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIPPED: no FIRMWARE_ELF; `cargo xtask test` builds the image and runs this"
+            );
+            None
+        }
+    }
+}
+
+fn bits(action: &Action) -> ([u32; 3], Mode) {
+    let [x, y] = action.velocity;
+    ([action.force, x, y].map(f32::to_bits), action.mode)
+}
+
+/// Mostly fields as they occur; then anything a float can be.
+fn sample(rng: &mut ChaCha8Rng, wild: bool) -> f32 {
+    const EXTREMES: [f32; 10] = [
+        0.0,
+        -0.0,
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::MAX,
+        f32::MIN,
+        f32::MIN_POSITIVE,
+        1e-45,
+        -1e-40,
+    ];
+    match wild {
+        false => rng.random_range(-4.0..4.0),
+        true => match rng.random_range(0..4) {
+            0 => EXTREMES[rng.random_range(0..EXTREMES.len())],
+            1 => f32::from_bits(rng.next_u32()),
+            _ => rng.random_range(-1e3..1e3),
+        },
+    }
+}
+
+#[test]
+fn two_thousand_patches_give_the_same_bits_on_the_board_and_on_the_host() {
+    let Some(mut board) = board() else { return };
+    let file = PolicyFile::shipped(problem()).unwrap();
+    let policy = file.policy(problem()).unwrap();
+    assert_eq!(board.upload(file.bytes()).unwrap(), policy.id());
+
+    let mut rng = ChaCha8Rng::seed_from_u64(20);
+    let mut host = AgentState::new();
+    let mut workspace = vec![0.0; policy.workspace_len()];
+    let cells = policy.patch_len();
+    let mut now_us = 0;
+    let mut modes = BTreeSet::new();
+    for seq in 0..2_000 {
+        let wild = seq % 3 == 2;
+        let field: Vec<f32> = (0..cells).map(|_| sample(&mut rng, wild)).collect();
+        let target: Vec<f32> = (0..cells).map(|_| sample(&mut rng, wild)).collect();
+        let x = if wild {
+            sample(&mut rng, true)
+        } else {
+            rng.random_range(0.0..=1.0)
+        };
+        let inside = Span {
+            first: rng.random_range(0..=5),
+            last: rng.random_range(5..10),
+        };
+        // Gaps long enough to hold, and now and then to fail safe.
+        now_us += if rng.random_bool(0.05) { 50_000 } else { 1_000 };
+        let observation = Observation {
+            now_us,
+            position: [x, 0.0],
+            patch: Patch::line(&field, &target, inside),
+        };
+        let expected = host.step(&policy, &mut workspace, &observation);
+        modes.insert(format!("{:?}", expected.mode));
+        match board.ask(&Command::Observe { seq, observation }).unwrap() {
+            Report::Action {
+                seq: answered,
+                action,
+                ..
+            } => {
+                assert_eq!(answered, seq);
+                assert_eq!(bits(&action), bits(&expected), "{observation:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    // The comparison went through every state an armed agent has.
+    assert!(
+        ["Active", "Holding", "FailedSafe"]
+            .iter()
+            .all(|m| modes.contains(*m)),
+        "{modes:?}"
+    );
+}
+
+/// An agent on the board, as the swarm sees it.
+struct OnBoard(Emulator, Option<Action>);
+
+impl Link for OnBoard {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        let command = Command::Observe {
+            seq: 0,
+            observation: *observation,
+        };
+        match self.0.ask(&command) {
+            Ok(Report::Action { action, .. }) => self.1 = Some(action),
+            other => return Err(LinkError::Closed(format!("{other:?}"))),
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, _: u64) -> Result<Option<Action>, LinkError> {
+        Ok(self.1.take())
+    }
+}
+
+#[test]
+fn a_closed_loop_over_the_board_is_the_in_process_one_bit_for_bit() {
+    let Some(mut board) = board() else { return };
+    let file = PolicyFile::shipped(problem()).unwrap();
+    let policy = file.policy(problem()).unwrap();
+    board.upload(file.bytes()).unwrap();
+    let episode = (problem().draw)(&mut episode_rng(3, 0));
+    let steps = 100;
+
+    let mut in_process = Vec::new();
+    Experiment {
+        problem: problem(),
+        controller: Controller::Policy(&policy),
+        agents: 1,
+        steps,
+        kill: None,
+        seed: 0,
+    }
+    .run(&episode, &mut |now| in_process.push(now.field.to_vec()))
+    .unwrap();
+
+    let view = View {
+        window: usize::from(policy.header().sensing.window),
+        target: true,
+    };
+    let swarm = Swarm::new(
+        problem(),
+        view,
+        vec![OnBoard(board, None)],
+        vec![[0.5, 0.0]],
+    );
+    let mut run = ClosedLoop::new(problem(), &episode, swarm);
+    for expected in in_process.iter().skip(1) {
+        run.advance().unwrap();
+        assert!(run.swarm().lost().is_empty(), "{:?}", run.swarm().lost());
+        assert!(run.snapshot().field == expected);
+    }
+}
+
+#[test]
+fn a_board_refuses_damaged_policies_and_survives_garbage() {
+    let Some(mut board) = board() else { return };
+    let file = PolicyFile::shipped(problem()).unwrap();
+    let mut damaged = file.bytes().to_vec();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    let error = board.upload(&damaged).unwrap_err().to_string();
+    assert!(error.contains("damaged"), "{error}");
+    let error = board
+        .upload(&file.bytes()[..middle])
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("cut off"), "{error}");
+
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let mut garbage = vec![0u8; 20_000];
+    rng.fill_bytes(&mut garbage);
+    // No zero-free run is a valid frame: its CRC would have to fit.
+    board.send_bytes(&garbage).unwrap();
+    board.send_bytes(&[0]).unwrap();
+    let id = board.upload(file.bytes()).unwrap();
+    let policy = Policy::parse(file.bytes()).unwrap();
+    assert_eq!(id, policy.id());
+}
