@@ -383,11 +383,19 @@ impl Trainer {
     fn mean_terms(&self, closed_loop: &Arc<ClosedLoop>) -> [f64; TERMS] {
         match self.differentiation {
             Differentiation::Fused => {
-                let (terms, tape) =
-                    closed_loop.forward(&self.policy.parameters(), &self.validation);
-                closed_loop.recycle(tape);
-                let count = terms.len() as f64;
-                std::array::from_fn(|k| terms.iter().map(|t| t[k]).sum::<f64>() / count)
+                let parameters = self.policy.parameters();
+                let mut sums = [0.0; TERMS];
+                // In portions as large as a training batch: their traces are there already.
+                for episodes in self.validation.chunks(self.config.batch) {
+                    let (terms, tape) = closed_loop.forward(&parameters, episodes);
+                    closed_loop.recycle(tape);
+                    for terms in terms {
+                        for (sum, term) in sums.iter_mut().zip(terms) {
+                            *sum += term;
+                        }
+                    }
+                }
+                sums.map(|sum| sum / self.validation.len() as f64)
             }
             Differentiation::Plain => {
                 let terms = self.rollout(closed_loop, self.validation.clone());

@@ -75,20 +75,20 @@ struct TrainArguments {
     #[arg(long)]
     seed: Option<u64>,
     /// Learning rate of the first step [default: 0.001].
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     lr: Option<f64>,
     /// Steps in which the learning rate halves [default: 2000].
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     half_life: Option<f64>,
     /// Swarm sizes to train with, each step drawing one; a size named twice is drawn twice as
     /// often [default: the problem's].
     #[arg(long, value_delimiter = ',', value_name = "N,N,…", value_parser = clap::value_parser!(u32).range(1..=4096))]
     agents: Vec<u32>,
     /// Weight of the effort in the loss [default: the problem's].
-    #[arg(long, value_name = "WEIGHT")]
+    #[arg(long, value_name = "WEIGHT", allow_negative_numbers = true)]
     effort_weight: Option<f64>,
     /// Weight of the error after the last step, besides the published terms [default: 0].
-    #[arg(long, value_name = "WEIGHT")]
+    #[arg(long, value_name = "WEIGHT", allow_negative_numbers = true)]
     final_weight: Option<f64>,
     /// Folder of runs.
     #[arg(long, default_value = "runs")]
@@ -110,11 +110,13 @@ const DEFAULT_STEPS: u64 = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Backend {
     /// Burn's CPU backend.
-    #[default]
+    #[cfg_attr(feature = "flex", default)]
     Flex,
     /// Burn's older CPU backend.
+    #[cfg_attr(all(feature = "ndarray", not(feature = "flex")), default)]
     Ndarray,
     /// A GPU, through Vulkan.
+    #[cfg_attr(not(any(feature = "ndarray", feature = "flex")), default)]
     Wgpu,
 }
 

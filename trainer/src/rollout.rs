@@ -217,7 +217,7 @@ impl<T: Real> ClosedLoop<T> {
         trace: &mut Trace<T>,
     ) -> Vec<[f64; TERMS]> {
         let (n, m, count) = (self.problem.grid, self.agents, episodes.len());
-        let rows = count * m;
+        let (rows, features) = (count * m, self.shape.window);
         let mut terms = vec![[0.0; TERMS]; count];
         let Trace {
             fields,
@@ -242,9 +242,9 @@ impl<T: Real> ClosedLoop<T> {
             for e in 0..count {
                 difference(&field[e * n..][..n], &targets[e], &mut s.error);
                 slope(&s.error, &mut s.slope);
-                for row in e * m..(e + 1) * m {
-                    let cell = self.problem.cell_of(position[row].narrow());
-                    let seen = &mut a.window[row * self.shape.window..][..self.shape.window];
+                let windows = a.window[e * m * features..].chunks_exact_mut(features);
+                for (x, seen) in position[e * m..][..m].iter().zip(windows) {
+                    let cell = self.problem.cell_of(x.narrow());
                     self.window.observe(&s.error, &s.slope, cell, seen);
                 }
             }
@@ -303,7 +303,7 @@ impl<T: Real> ClosedLoop<T> {
         trace: &mut Trace<T>,
     ) -> Vec<T> {
         let (n, m, count) = (self.problem.grid, self.agents, trace.episodes);
-        let rows = count * m;
+        let (rows, features) = (count * m, self.shape.window);
         let mut g_parameters = vec![T::ZERO; self.shape.parameters()];
         let Trace {
             fields,
@@ -390,9 +390,9 @@ impl<T: Real> ClosedLoop<T> {
             for e in 0..count {
                 s.g_slope.fill(T::ZERO);
                 let g_error = &mut s.g_field[e * n..][..n];
-                for row in e * m..(e + 1) * m {
-                    let cell = self.problem.cell_of(position[row].narrow());
-                    let g_seen = &s.g_window[row * self.shape.window..][..self.shape.window];
+                let g_windows = s.g_window[e * m * features..].chunks_exact(features);
+                for (x, g_seen) in position[e * m..][..m].iter().zip(g_windows) {
+                    let cell = self.problem.cell_of(x.narrow());
                     self.window
                         .observe_adjoint(g_seen, cell, g_error, &mut s.g_slope);
                 }

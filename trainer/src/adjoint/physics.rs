@@ -87,16 +87,16 @@ impl<T: Real> Heat<T> {
         }
     }
 
+    fn gaussian(&self) -> Gaussian<'_, T> {
+        Gaussian {
+            coordinates: &self.coordinates,
+            precision: self.precision,
+        }
+    }
+
     /// The force field of one episode's agents (set, not added to).
     pub fn actuate(&self, positions: &[T], forces: &[T], field: &mut [T]) {
-        actuate(
-            self.arch,
-            &self.coordinates,
-            self.precision,
-            positions,
-            forces,
-            field,
-        );
+        actuate(self.arch, self.gaussian(), positions, forces, field);
     }
 
     /// Adjoint of [`Self::actuate`]: adds to the gradients of positions and forces.
@@ -112,8 +112,7 @@ impl<T: Real> Heat<T> {
     ) {
         actuate_adjoint(
             self.arch,
-            &self.coordinates,
-            self.precision,
+            self.gaussian(),
             g_field,
             positions,
             forces,
@@ -182,15 +181,22 @@ impl<T: Real> Heat<T> {
     }
 }
 
+/// Where a kernel of width 1/√precision is evaluated.
+#[derive(Debug, Clone, Copy)]
+pub struct Gaussian<'a, T> {
+    coordinates: &'a [T],
+    precision: T,
+}
+
 vectorised! {
     /// `field` = Σ forces · exp(−(x − position)² precision / 2).
     pub fn actuate<'a, T>(
-        coordinates: &'a [T],
-        precision: T,
+        gaussian: Gaussian<'a, T>,
         positions: &'a [T],
         forces: &'a [T],
         field: &'a mut [T],
     ) {
+        let Gaussian { coordinates, precision } = gaussian;
         let factor = T::of(-0.5) * precision;
         let (chunks, _) = field.as_chunks_mut::<CHUNK>();
         for (x, out) in coordinates.as_chunks::<CHUNK>().0.iter().zip(chunks) {
@@ -209,14 +215,14 @@ vectorised! {
 vectorised! {
     /// Adjoint of [`actuate`].
     pub fn actuate_adjoint<'a, T>(
-        coordinates: &'a [T],
-        precision: T,
+        gaussian: Gaussian<'a, T>,
         g_field: &'a [T],
         positions: &'a [T],
         forces: &'a [T],
         g_positions: &'a mut [T],
         g_forces: &'a mut [T],
     ) {
+        let Gaussian { coordinates, precision } = gaussian;
         let factor = T::of(-0.5) * precision;
         let ((x, _), (g, _)) = (coordinates.as_chunks::<CHUNK>(), g_field.as_chunks::<CHUNK>());
         let agents = positions.iter().zip(forces).zip(g_positions.iter_mut().zip(g_forces));
@@ -268,10 +274,10 @@ mod tests {
         let heat = Heat::<f32>::new(&PROBLEM);
         let mut field = vec![0.0; heat.padded];
         heat.actuate(&[0.3], &[-7.0], &mut field);
-        for j in 0..100 {
+        for (j, &value) in field[..100].iter().enumerate() {
             let gap = (j as f64 / 99.0 - 0.3) / PROBLEM.actuation.width;
             let want = -7.0 * (-0.5 * gap * gap).exp();
-            assert!((f64::from(field[j]) - want).abs() < 7.0 * 1e-6);
+            assert!((f64::from(value) - want).abs() < 7.0 * 1e-6);
         }
     }
 

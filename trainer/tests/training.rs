@@ -1,0 +1,316 @@
+//! Trainings that are stopped, killed and resumed, and commands that must refuse.
+
+use agent_sim::problem::heat_1d::PROBLEM;
+use burn::tensor::Device;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use trainer::checkpoint::Checkpoint;
+use trainer::learn::{Differentiation, TrainConfig};
+use trainer::run::{Existing, Outcome, Run};
+
+/// A training small enough for a test.
+fn small(config: &mut TrainConfig) {
+    config.batch = 3;
+    config.agents = vec![2, 4];
+    config.horizon = 5;
+    config.validate_every = 4;
+    config.validation_episodes = 6;
+}
+
+fn open(folder: &Path, existing: Existing) -> anyhow::Result<Run> {
+    Run::open(
+        &PROBLEM,
+        folder,
+        existing,
+        small,
+        Differentiation::Fused,
+        &Device::flex(),
+    )
+}
+
+/// A checkpoint without what may differ: how long it took, and the order in which Burn writes the
+/// optimiser's moments. (Their values show in the weights of the steps that follow.)
+fn latest(folder: &Path) -> Checkpoint {
+    let mut checkpoint = Checkpoint::load(&folder.join("heat-1d/latest")).unwrap();
+    checkpoint.seconds = 0.0;
+    checkpoint.optimiser.clear();
+    checkpoint
+}
+
+/// `assert_eq!` without printing megabytes.
+fn assert_same(a: &Checkpoint, b: &Checkpoint) {
+    assert_eq!(a.step, b.step);
+    assert_eq!(a.history, b.history);
+    assert!(a == b, "weights or settings differ");
+}
+
+fn trainer(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainer"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs a command that must fail; its message.
+fn refusal(arguments: &[&str]) -> String {
+    let Output { status, stderr, .. } = trainer(arguments).output().unwrap();
+    let message = String::from_utf8(stderr).unwrap();
+    assert!(!status.success(), "{arguments:?} succeeded: {message}");
+    assert!(!message.contains("panicked"), "{message}");
+    message
+}
+
+#[test]
+fn a_resumed_training_is_the_uninterrupted_one_bit_for_bit() {
+    let (whole, cut) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let go = AtomicBool::new(false);
+    let mut run = open(whole.path(), Existing::Keep).unwrap();
+    assert_eq!(run.train(30, &go).unwrap(), Outcome::Finished);
+
+    // 7 is neither the end of a stretch nor a validation.
+    for (existing, steps) in [
+        (Existing::Keep, 7),
+        (Existing::Resume, 23),
+        (Existing::Resume, 30),
+    ] {
+        let mut run = open(cut.path(), existing).unwrap();
+        run.train(steps, &go).unwrap();
+    }
+    let (whole, mut cut) = (latest(whole.path()), latest(cut.path()));
+    // The last step of every session is validated; only steps 7 and 23 came in addition.
+    cut.history
+        .validations
+        .retain(|v| v.step.is_multiple_of(4) || v.step == 30);
+    assert_same(&whole, &cut);
+}
+
+#[test]
+fn a_stop_request_leaves_a_checkpoint_to_go_on_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = open(folder.path(), Existing::Keep).unwrap();
+    let outcome = run.train(10, &AtomicBool::new(true)).unwrap();
+    assert_eq!(outcome, Outcome::Interrupted);
+    assert_eq!(latest(folder.path()).step, 0);
+}
+
+#[test]
+fn plain_tensor_operations_train_the_same_way() {
+    let train = |differentiation| {
+        let folder = tempfile::tempdir().unwrap();
+        let device = Device::flex();
+        let mut run = Run::open(
+            &PROBLEM,
+            folder.path(),
+            Existing::Keep,
+            small,
+            differentiation,
+            &device,
+        )
+        .unwrap();
+        run.train(3, &AtomicBool::new(false)).unwrap();
+        run.trainer().policy().parameters()
+    };
+    let (fused, plain) = (train(Differentiation::Fused), train(Differentiation::Plain));
+    // Three steps of 1e-3; Adam turns a rounding error in a tiny gradient into part of a step.
+    for (a, b) in fused.iter().zip(&plain) {
+        assert!((a - b).abs() < 1e-3, "{a} {b}");
+    }
+    let off: f32 = fused.iter().zip(&plain).map(|(a, b)| (a - b).abs()).sum();
+    assert!(off / (fused.len() as f32) < 1e-5);
+}
+
+/// kill −9 between any two instructions: what is on disk resumes, and ends where an undisturbed
+/// run ends.
+#[cfg(unix)]
+#[test]
+fn a_killed_training_resumes_to_the_same_end() {
+    let (whole, cut) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let arguments = |folder: &Path, more: &[&str]| {
+        let mut all = vec!["train".to_owned(), "heat-1d".to_owned()];
+        for word in [
+            "--batch",
+            "1",
+            "--agents",
+            "1",
+            "--steps",
+            "250",
+            "--threads",
+            "1",
+            "--out",
+        ] {
+            all.push(word.to_owned());
+        }
+        all.push(folder.display().to_string());
+        all.extend(more.iter().map(|&word| word.to_owned()));
+        all
+    };
+    let run = |folder: &Path, more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainer"));
+        command.args(arguments(folder, more));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    };
+    assert!(run(whole.path(), &[]).status().unwrap().success());
+
+    let mut child = run(cut.path(), &[]).spawn().unwrap();
+    // As soon as the checkpoint of step 100 is there, somewhere in the steps after it.
+    let patience = Instant::now() + Duration::from_secs(120);
+    let file = cut.path().join("heat-1d/latest");
+    while Checkpoint::load(&file).map_or(0, |c| c.step) < 100 {
+        assert!(Instant::now() < patience, "no checkpoint after two minutes");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap(); // SIGKILL
+    child.wait().unwrap();
+    assert!(run(cut.path(), &["--resume"]).status().unwrap().success());
+    assert_same(&latest(whole.path()), &latest(cut.path()));
+    let best = |folder: &Path| {
+        Checkpoint::load(&folder.join("heat-1d/best"))
+            .unwrap()
+            .model
+    };
+    assert!(best(whole.path()) == best(cut.path()));
+}
+
+#[test]
+fn a_second_training_does_not_touch_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path(), Existing::Keep).unwrap());
+    let before = latest(folder.path());
+    let out = folder.path().to_str().unwrap();
+    let message = refusal(&["train", "heat-1d", "--out", out]);
+    for word in [out, "--resume", "--overwrite"] {
+        assert!(message.contains(word), "{message}");
+    }
+    assert_same(&latest(folder.path()), &before);
+
+    let message = refusal(&["train", "heat-1d", "--resume", "--batch", "9", "--out", out]);
+    assert!(message.contains("batch 3, not 9"), "{message}");
+    assert!(open(folder.path(), Existing::Overwrite).is_ok());
+}
+
+#[test]
+fn refusals_say_what_and_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(at("file"), "no folder").unwrap();
+    std::fs::write(at("noise.policy"), [7u8; 100]).unwrap();
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["train", "cold-1d"], &["cold-1d", "heat-1d"]),
+        (
+            &["train", "heat-1d", "--out", &at("file")],
+            &["file", "--out"],
+        ),
+        (
+            &["train", "heat-1d", "--resume", "--out", &at("none")],
+            &["latest", "train first"],
+        ),
+        (&["train", "heat-1d", "--batch", "0"], &["--batch"]),
+        (&["train", "heat-1d", "--lr", "-1"], &["--lr"]),
+        (&["train", "heat-1d", "--agents", "0"], &["--agents"]),
+        (
+            &["export", &at("none"), "-o", &at("p")],
+            &["none", "train first"],
+        ),
+        (
+            &["export", &at("file"), "-o", &at("p")],
+            &["file", "not a training checkpoint"],
+        ),
+        (&["inspect", &at("none")], &["none", "cannot read"]),
+        (
+            &["inspect", &at("noise.policy")],
+            &["noise.policy", "export it again"],
+        ),
+    ];
+    for (arguments, words) in cases {
+        let message = refusal(arguments);
+        for word in *words {
+            assert!(
+                message.contains(word),
+                "{arguments:?}: no '{word}' in: {message}"
+            );
+        }
+    }
+    let mut left: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["file", "noise.policy"]);
+}
+
+#[cfg(not(feature = "wgpu"))]
+#[test]
+fn a_backend_that_is_not_built_in_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let message = refusal(&["train", "heat-1d", "--backend", "wgpu", "--out", out]);
+    assert!(message.contains("--features wgpu"), "{message}");
+}
+
+#[test]
+fn damaged_checkpoints_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path(), Existing::Keep).unwrap());
+    let good = std::fs::read(folder.path().join("heat-1d/latest")).unwrap();
+    let path = folder.path().join("damaged");
+    let message = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        Checkpoint::load(&path).unwrap_err().to_string()
+    };
+    assert!(message(&good[..good.len() / 2]).contains("truncated or damaged"));
+    let mut flipped = good.clone();
+    flipped[good.len() / 2] ^= 4;
+    assert!(message(&flipped).contains("truncated or damaged"));
+    let mut newer = good.clone();
+    newer[8] = 200;
+    assert!(message(&newer).contains("format 200"));
+    assert!(message(b"").contains("not a training checkpoint"));
+}
+
+#[test]
+fn a_policy_is_exported_whole_and_inspected() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path(), Existing::Keep).unwrap());
+    let checkpoint = folder.path().join("heat-1d/latest");
+    let blob = folder.path().join("my.policy");
+    let export = |to: &Path| {
+        trainer(&[
+            "export",
+            checkpoint.to_str().unwrap(),
+            "-o",
+            to.to_str().unwrap(),
+        ])
+        .output()
+        .unwrap()
+    };
+    assert!(export(&blob).status.success());
+    assert!(
+        !export(&folder.path().join("missing/my.policy"))
+            .status
+            .success()
+    );
+    let output = trainer(&["inspect", blob.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    // 16·64 + 64·64 + 8·32 + 32·32 + 96·32 + 32·2 products; as many weights and 226 biases.
+    for word in [
+        "heat-1d",
+        "9536 multiply",
+        "9762",
+        "±40",
+        "±2",
+        "every 1000 µs",
+        "seed 0",
+    ] {
+        assert!(text.contains(word), "no '{word}' in:\n{text}");
+    }
+    // Bars of the small board.
+    let size = std::fs::metadata(&blob).unwrap().len();
+    assert!(size <= 64 * 1024, "{size} bytes");
+}
