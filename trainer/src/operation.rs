@@ -4,6 +4,9 @@
 //! [`ClosedLoop`]'s. Autodiff's tape then has a handful of nodes per training step instead of
 //! hundreds per time step.
 
+// Burn has deprecated its ndarray backend; it stays on offer for comparison.
+#![cfg_attr(feature = "ndarray", allow(deprecated))]
+
 use crate::loss::TERMS;
 use crate::rollout::{ClosedLoop, Tape};
 use agent_sim::problem::Episode;
