@@ -115,7 +115,7 @@ enum Backend {
     /// Burn's older CPU backend.
     #[cfg_attr(all(feature = "ndarray", not(feature = "flex")), default)]
     Ndarray,
-    /// A GPU, through Vulkan.
+    /// A GPU, through wgpu; plain tensor operations, not the fused rollout.
     #[cfg_attr(not(any(feature = "ndarray", feature = "flex")), default)]
     Wgpu,
 }
@@ -130,7 +130,7 @@ impl Backend {
             Backend::Ndarray => Ok((Device::ndarray(), learn::Differentiation::Fused)),
             #[cfg(feature = "wgpu")]
             Backend::Wgpu => Ok((
-                Device::vulkan(Default::default()),
+                Device::wgpu(Default::default()),
                 learn::Differentiation::Plain,
             )),
             #[allow(unreachable_patterns)]
