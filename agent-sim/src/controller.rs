@@ -2,25 +2,20 @@
 
 use crate::episode::{BlownUp, ClosedLoop, Snapshot, time_us};
 use crate::fault::{Crash, Kill};
-use crate::link::{InProcess, Link, LinkError};
+use crate::link::{InProcess, Link};
 use crate::metrics::Score;
-use crate::problem::{Episode, ErrorSensing, Problem, Proportional};
-use crate::sense::{HALO, View};
+use crate::problem::{Episode, Problem, Proportional};
+use crate::proportional::{Law, ProportionalAgent};
+use crate::sense::View;
 use crate::swarm::Swarm;
-use agent_core::agent::{Action, Mode};
-use agent_core::message::Observation;
 use agent_core::policy::Policy;
-
-/// Kernel-averaged sensing reaches this many kernel widths to each side; beyond, weights are below
-/// 0.02 and the mean no longer changes.
-const KERNEL_REACH: f64 = 3.0;
 
 /// A way to control a field.
 #[derive(Clone, Copy)]
 pub enum Controller<'p> {
     /// No agents at all: what the field does by itself.
     None,
-    /// Agents that stay put and push against the error they see.
+    /// Agents that push against the error they see.
     Proportional(Proportional),
     /// Agents that run a policy.
     Policy(&'p Policy<'p>),
@@ -30,7 +25,7 @@ pub enum Controller<'p> {
 #[derive(Clone, Copy)]
 pub struct Experiment<'p> {
     /// What is controlled.
-    pub problem: &'static Problem,
+    pub problem: &'p Problem,
     /// By whom.
     pub controller: Controller<'p>,
     /// How many of them.
@@ -50,7 +45,6 @@ impl Experiment<'_> {
         episode: &Episode,
         watch: &mut dyn FnMut(&Snapshot<'_>),
     ) -> Result<Score, BlownUp> {
-        let problem = self.problem;
         match self.controller {
             Controller::None => {
                 let unseen = View {
@@ -60,12 +54,9 @@ impl Experiment<'_> {
                 self.drive::<InProcess>(episode, unseen, 0, || unreachable!("no agents"), watch)
             }
             Controller::Proportional(law) => {
-                let agent = ProportionalAgent::new(problem, law);
-                let view = View {
-                    window: agent.window(),
-                    target: true,
-                };
-                self.drive(episode, view, self.agents, || agent.clone(), watch)
+                let law = Law::new(self.problem, law);
+                let agent = ProportionalAgent::new(&law);
+                self.drive(episode, law.view(), self.agents, || agent.clone(), watch)
             }
             Controller::Policy(policy) => {
                 let sensing = &policy.header().sensing;
@@ -88,7 +79,7 @@ impl Experiment<'_> {
     ) -> Result<Score, BlownUp> {
         let mut deaths = vec![None; agents];
         if let Some(kill) = self.kill {
-            let at = time_us(self.problem, kill.step(self.steps));
+            let at = time_us(self.problem, kill.step(self.steps) as f64);
             for victim in kill.victims(agents, self.seed) {
                 deaths[victim] = Some(at);
             }
@@ -96,10 +87,7 @@ impl Experiment<'_> {
         let links = (deaths.into_iter())
             .map(|at| Crash::new(link(), at))
             .collect();
-        let positions = (self.problem.placement)(agents)
-            .into_iter()
-            .map(|x| [x, 0.0])
-            .collect();
+        let positions = (self.problem.placement)(agents);
         let swarm = Swarm::new(self.problem, view, links, positions);
         let mut run = ClosedLoop::new(self.problem, episode, swarm);
         watch(&run.snapshot());
@@ -108,85 +96,5 @@ impl Experiment<'_> {
             watch(&run.snapshot());
         }
         Ok(run.score())
-    }
-}
-
-/// An agent that needs no policy: `u = clip(−gain · error)`, and it stays where it is.
-#[derive(Debug, Clone)]
-pub struct ProportionalAgent {
-    problem: &'static Problem,
-    law: Proportional,
-    pending: Option<Action>,
-}
-
-impl ProportionalAgent {
-    /// An agent with this law.
-    pub fn new(problem: &'static Problem, law: Proportional) -> Self {
-        Self {
-            problem,
-            law,
-            pending: None,
-        }
-    }
-
-    /// Cells it must see.
-    pub fn window(&self) -> usize {
-        match self.law.sensing {
-            ErrorSensing::Point => self.problem.sensing.window,
-            ErrorSensing::Kernel => {
-                let spacing = self.problem.coordinate(1) - self.problem.coordinate(0);
-                2 * (KERNEL_REACH * self.problem.actuation.width / spacing).ceil() as usize
-            }
-        }
-    }
-
-    /// The error this agent goes by.
-    fn error(&self, observation: &Observation<'_>) -> f64 {
-        let patch = &observation.patch;
-        let errors = patch
-            .field
-            .iter()
-            .zip(patch.target.iter())
-            .map(|(z, t)| f64::from(z - t));
-        // The agent's own cell stands half a window and the halo into the patch.
-        let own = self.window() / 2 + HALO;
-        match self.law.sensing {
-            ErrorSensing::Point => errors.into_iter().nth(own).unwrap_or(0.0),
-            ErrorSensing::Kernel => {
-                let cell = self.problem.cell_of(observation.position[0]) as f64;
-                let [low, high] = self.problem.domain;
-                let spacing = (high - low) / (self.problem.grid - 1) as f64;
-                let inside = patch.inside[0];
-                let (mut sum, mut weights) = (0.0, 0.0);
-                for (k, error) in errors.enumerate() {
-                    if !(usize::from(inside.first)..=usize::from(inside.last)).contains(&k) {
-                        continue;
-                    }
-                    let x = low + spacing * (cell + k as f64 - own as f64);
-                    let d = (x - f64::from(observation.position[0])) / self.problem.actuation.width;
-                    let weight = (-0.5 * d * d).exp();
-                    sum += weight * error;
-                    weights += weight;
-                }
-                sum / weights
-            }
-        }
-    }
-}
-
-impl Link for ProportionalAgent {
-    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
-        let limit = self.problem.actuation.force_max;
-        let force = (-self.law.gain * self.error(observation)).clamp(-limit, limit);
-        self.pending = Some(Action {
-            force: force as f32,
-            velocity: [0.0; 2],
-            mode: Mode::Active,
-        });
-        Ok(())
-    }
-
-    fn receive(&mut self, _now_us: u64) -> Result<Option<Action>, LinkError> {
-        Ok(self.pending.take())
     }
 }

@@ -3,36 +3,63 @@
 use crate::link::Link;
 use crate::metrics::{Score, mean_squared_error};
 use crate::pde::Stepper;
-use crate::problem::{Episode, Problem};
+use crate::problem::{Episode, Problem, Records};
+use crate::resample::{Sampler, resample};
 use crate::swarm::{Cost, Deed, Swarm};
 
-/// A field and a swarm in lock-step: observe, act, let the field evolve, move.
+/// Parts of a control interval in which agents with clocks of their own are looked after: their
+/// ticks fall between the host's steps, and this is how finely the host sees when.
+pub const PARTS: usize = 8;
+
+/// A field and a swarm: observe, act, let the field evolve, move.
 pub struct ClosedLoop<L> {
-    problem: &'static Problem,
+    problem: Problem,
     stepper: Box<dyn Stepper<f64>>,
+    /// How many times in a control interval the above happens.
+    parts: usize,
     field: Vec<f64>,
-    /// The field in the precision that agents work in.
+    /// The field before the last step.
+    before: Vec<f64>,
+    /// What sensors could see of the field.
     seen: Vec<f32>,
+    sampler: Sampler,
     target: Vec<f32>,
+    target_seen: Vec<f32>,
     force: Vec<f64>,
     swarm: Swarm<L>,
     step: usize,
+    error: f64,
+    recorded: f64,
     error_sum: f64,
     cost: Cost,
+    last_cost: Cost,
 }
 
 /// The field left the range of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("the field of {problem} blew up at step {step}, at x = {x:.3}: its value there is {value}")]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error(
+    "the field of {problem} blew up in step {step}, at {}: its value there is {value}",
+    place_text(place)
+)]
 pub struct BlownUp {
     /// Name of the problem.
     pub problem: &'static str,
-    /// The step after which it was seen.
+    /// The step in which it happened, counted from 1.
     pub step: usize,
     /// Where.
-    pub x: f64,
-    /// NaN or an infinity.
+    pub place: Vec<f64>,
+    /// NaN, an infinity, or too large for a sensor.
     pub value: f64,
+    /// The field before that step.
+    pub last_finite: Vec<f64>,
+}
+
+fn place_text(place: &[f64]) -> String {
+    let places: Vec<String> = place.iter().map(|x| format!("{x:.3}")).collect();
+    match places.len() {
+        1 => format!("x = {}", places[0]),
+        _ => format!("({})", places.join(", ")),
+    }
 }
 
 /// The state of a run between two steps.
@@ -48,58 +75,90 @@ pub struct Snapshot<'a> {
     pub positions: &'a [[f64; 2]],
     /// What they did in the last step; all at rest before the first.
     pub deeds: &'a [Deed],
+    /// What the last step cost.
+    pub cost: Cost,
 }
 
 impl<L: Link> ClosedLoop<L> {
     /// `swarm` at the start of `episode`.
     ///
     /// # Panics
-    /// If the episode's fields do not have the problem's grid.
-    pub fn new(problem: &'static Problem, episode: &Episode, swarm: Swarm<L>) -> Self {
-        assert_eq!(episode.initial.len(), problem.grid);
-        assert_eq!(episode.target.len(), problem.grid);
+    /// If the episode's fields do not have the problem's published grid.
+    pub fn new(problem: &Problem, episode: &Episode, swarm: Swarm<L>) -> Self {
+        let (grid, sensors) = (&problem.grid, &problem.sensors);
+        assert_eq!(episode.initial.len(), sensors.len());
+        assert_eq!(episode.target.len(), sensors.len());
+        let parts = if swarm.is_unsynchronised() { PARTS } else { 1 };
+        let initial = resample(&episode.initial, sensors, grid);
+        let field: Vec<f64> = initial.into_iter().map(f64::from).collect();
+        let target = resample(&episode.target, sensors, grid);
+        let error = mean_squared_error(&field, &target);
         Self {
-            problem,
-            stepper: (problem.stepper)(problem),
-            field: episode.initial.iter().map(|&z| f64::from(z)).collect(),
+            problem: *problem,
+            stepper: (problem.stepper)(problem, parts),
+            parts,
+            before: field.clone(),
+            field,
             seen: episode.initial.clone(),
-            target: episode.target.clone(),
-            force: vec![0.0; problem.grid],
+            sampler: Sampler::new(grid, sensors),
+            target,
+            target_seen: episode.target.clone(),
+            force: vec![0.0; problem.actuation.drives.components() * grid.len()],
             swarm,
             step: 0,
+            error,
+            recorded: error,
             error_sum: 0.0,
             cost: Cost::default(),
+            last_cost: Cost::default(),
         }
     }
 
     /// One control interval.
     pub fn advance(&mut self) -> Result<(), BlownUp> {
-        for (narrow, wide) in self.seen.iter_mut().zip(&self.field) {
-            *narrow = *wide as f32;
+        self.before.copy_from_slice(&self.field);
+        let dt = self.problem.control_interval / self.parts as f64;
+        let mut cost = Cost::default();
+        for part in 0..self.parts {
+            self.sampler.read(&self.field, &mut self.seen);
+            let now_us = time_us(
+                &self.problem,
+                self.step as f64 + part as f64 / self.parts as f64,
+            );
+            self.swarm
+                .act(&self.seen, &self.target_seen, now_us, &mut self.force);
+            self.stepper.step(&mut self.field, &self.force);
+            let part = self.swarm.travel(dt);
+            cost.squared_effort += part.squared_effort / self.parts as f64;
+            cost.path += part.path;
+            cost.intruders = cost.intruders.max(part.intruders);
         }
-        let now_us = time_us(self.problem, self.step);
-        self.swarm
-            .act(&self.seen, &self.target, now_us, &mut self.force);
-        self.stepper.step(&mut self.field, &self.force);
-        let cost = self.swarm.travel();
-        self.cost.squared_force += cost.squared_force;
-        self.cost.path += cost.path;
         self.step += 1;
-        if let Some(j) = self.field.iter().position(|z| !z.is_finite()) {
-            return Err(BlownUp {
+        // Sensors work in single precision: what they cannot show is as good as infinite.
+        let beyond = |z: &f64| !(*z as f32).is_finite();
+        if let Some(j) = self.field.iter().position(beyond) {
+            let place = self.problem.grid.place(j);
+            let blown = BlownUp {
                 problem: self.problem.name,
                 step: self.step,
-                x: self.problem.coordinate(j),
+                place: place[..self.problem.grid.axes].to_vec(),
                 value: self.field[j],
-            });
+                last_finite: std::mem::take(&mut self.before),
+            };
+            return Err(blown);
         }
-        self.error_sum += self.error();
+        let after = mean_squared_error(&self.field, &self.target);
+        self.recorded = match self.problem.scoring.records {
+            Records::AfterAction => after,
+            Records::BeforeAction => self.error,
+        };
+        self.error = after;
+        self.error_sum += self.recorded;
+        self.last_cost = cost;
+        self.cost.squared_effort += cost.squared_effort;
+        self.cost.path += cost.path;
+        self.cost.intruders += cost.intruders;
         Ok(())
-    }
-
-    /// Mean squared error of the field to its target, now.
-    pub fn error(&self) -> f64 {
-        mean_squared_error(&self.field, &self.target)
     }
 
     /// The run so far, judged.
@@ -107,10 +166,11 @@ impl<L: Link> ClosedLoop<L> {
         let agents = self.swarm.len().max(1) as f64;
         let steps = self.step.max(1) as f64;
         Score {
-            final_error: self.error(),
+            final_error: self.recorded,
             time_mean_error: self.error_sum / steps,
-            effort: self.cost.squared_force / (agents * steps),
+            effort: self.cost.squared_effort / (agents * steps),
             travel: self.cost.path / agents,
+            intrusion: self.cost.intruders as f64 / (agents * steps),
         }
     }
 
@@ -119,9 +179,10 @@ impl<L: Link> ClosedLoop<L> {
         Snapshot {
             step: self.step,
             field: &self.field,
-            error: self.error(),
+            error: self.error,
             positions: self.swarm.positions(),
             deeds: self.swarm.deeds(),
+            cost: self.last_cost,
         }
     }
 
@@ -132,59 +193,6 @@ impl<L: Link> ClosedLoop<L> {
 }
 
 /// The time of `step` in microseconds, one time unit of the equation being one second.
-pub fn time_us(problem: &Problem, step: usize) -> u64 {
-    (step as f64 * problem.control_interval * 1e6).round() as u64
-}
-
-/// What a run looked like, kept for pictures.
-#[derive(Debug, Clone, Default)]
-pub struct Trajectory {
-    /// The field after 0, 1, … steps.
-    pub fields: Vec<Vec<f32>>,
-    /// Its mean squared error at the same times.
-    pub errors: Vec<f64>,
-    /// Paths of some of the agents.
-    pub paths: Vec<Path>,
-}
-
-/// Where one agent went.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Path {
-    /// The agent.
-    pub agent: usize,
-    /// Its position after 0, 1, … steps.
-    pub positions: Vec<[f64; 2]>,
-    /// The step from which on it was silent.
-    pub silent_from: Option<usize>,
-}
-
-/// Most paths that a trajectory keeps, spread evenly over the swarm: more cannot be told apart in a
-/// picture, and a million would not fit in memory.
-const MAX_PATHS: usize = 64;
-
-impl Trajectory {
-    /// Adds the state after a step.
-    pub fn push(&mut self, snapshot: &Snapshot<'_>) {
-        let narrow = snapshot.field.iter().map(|&z| z as f32).collect();
-        self.fields.push(narrow);
-        self.errors.push(snapshot.error);
-        if self.paths.is_empty() {
-            let stride = snapshot.positions.len().div_ceil(MAX_PATHS).max(1);
-            self.paths = (0..snapshot.positions.len())
-                .step_by(stride)
-                .map(|agent| Path {
-                    agent,
-                    positions: Vec::new(),
-                    silent_from: None,
-                })
-                .collect();
-        }
-        for path in &mut self.paths {
-            path.positions.push(snapshot.positions[path.agent]);
-            if snapshot.step > 0 && path.silent_from.is_none() && !snapshot.deeds[path.agent].heard
-            {
-                path.silent_from = Some(snapshot.step - 1);
-            }
-        }
-    }
+pub fn time_us(problem: &Problem, step: f64) -> u64 {
+    (step * problem.control_interval * 1e6).round() as u64
 }

@@ -1,18 +1,31 @@
 //! Scores of one run and their statistics over many.
 
+use crate::problem::{Headline, Scoring};
 use serde::{Deserialize, Serialize};
 
 /// What one closed-loop run is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// Mean squared error to the target after the last step: the figure of the published table.
+    /// Mean squared error to the target in the last record.
     pub final_error: f64,
-    /// The same, averaged over steps 1..=T; the initial state is not counted.
+    /// The same, averaged over all records.
     pub time_mean_error: f64,
-    /// Mean u² over steps and agents.
+    /// Mean u² over steps and agents; mean |v|² where agents stir.
     pub effort: f64,
     /// Mean length of an agent's path.
     pub travel: f64,
+    /// Share of agents' steps that ended inside a keep-out zone.
+    pub intrusion: f64,
+}
+
+impl Score {
+    /// The figure of the published table.
+    pub fn headline(&self, scoring: Scoring) -> f64 {
+        match scoring.headline {
+            Headline::Final => self.final_error,
+            Headline::TimeMean => self.time_mean_error,
+        }
+    }
 }
 
 /// How a figure is spread over episodes.
@@ -72,6 +85,8 @@ pub struct Summary {
     pub effort: Spread,
     /// Spread of [`Score::travel`].
     pub travel: Spread,
+    /// Spread of [`Score::intrusion`].
+    pub intrusion: Spread,
 }
 
 impl Summary {
@@ -83,6 +98,15 @@ impl Summary {
             time_mean: spread(|s| s.time_mean_error),
             effort: spread(|s| s.effort),
             travel: spread(|s| s.travel),
+            intrusion: spread(|s| s.intrusion),
+        }
+    }
+
+    /// Spread of the figure of the published table.
+    pub fn headline(&self, scoring: Scoring) -> &Spread {
+        match scoring.headline {
+            Headline::Final => &self.final_error,
+            Headline::TimeMean => &self.time_mean,
         }
     }
 }

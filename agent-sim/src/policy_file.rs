@@ -142,12 +142,13 @@ impl PolicyFile {
                 problem: problem.name,
             });
         }
-        if usize::from(header.sensing.window) > problem.grid {
+        let grid = problem.sensors.points[0];
+        if usize::from(header.sensing.window) > grid {
             return Err(PolicyFileError::WindowTooWide {
                 origin: origin(),
                 found: header.sensing.window,
                 problem: problem.name,
-                grid: problem.grid,
+                grid,
             });
         }
         Ok(policy)

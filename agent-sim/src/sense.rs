@@ -1,7 +1,8 @@
 //! What an agent is shown: the patch of field and target around its grid cell.
 
+use crate::grid::{Edge, Grid};
 use crate::problem::Problem;
-use agent_core::message::{Patch, Span};
+use agent_core::message::{Patch, Samples, Span};
 
 /// Cells beyond the window on each side, so that slopes at its rim are those of the whole field.
 pub const HALO: usize = 1;
@@ -9,7 +10,7 @@ pub const HALO: usize = 1;
 /// What agents of one kind are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
-    /// Cells of the window.
+    /// Cells of the window along each axis.
     pub window: usize,
     /// Whether the target is shown too; agents that steer to zero need none.
     pub target: bool,
@@ -19,41 +20,86 @@ pub struct View {
 #[derive(Debug, Clone)]
 pub struct Eye {
     window: usize,
+    /// Grid indices of the patch's cells along each axis.
+    cells: [Vec<usize>; 2],
     field: Vec<f32>,
     target: Vec<f32>,
 }
 
 impl Eye {
-    /// For agents with this view.
-    pub fn new(view: View) -> Self {
-        let cells = view.window + 2 * HALO;
+    /// For agents with this view of a field with that many axes.
+    pub fn new(view: View, axes: usize) -> Self {
+        let side = view.window + 2 * HALO;
+        let shape = [side, if axes == 2 { side } else { 1 }];
+        let cells = shape[0] * shape[1];
         Self {
             window: view.window,
+            cells: shape.map(|n| vec![0; n]),
             field: vec![0.0; cells],
             target: vec![0.0; if view.target { cells } else { 0 }],
         }
     }
 
-    /// The patch around an agent at `x`: with the agent in cell `c`, cells
-    /// `c − window/2 − 1 ..= c + window/2`.
+    /// The patch around an agent: with the agent in cell `c`, cells
+    /// `c − window/2 − 1 ..= c + window/2` along each axis.
     ///
     /// Cells beyond a wall hold the wall's value and are not `inside`: the agent leaves them out.
-    pub fn look(&mut self, problem: &Problem, field: &[f32], target: &[f32], x: f32) -> Patch<'_> {
-        let first = problem.cell_of(x) as isize - (self.window / 2 + HALO) as isize;
-        let last = field.len() as isize - 1;
-        let cell = |k: usize| (first + k as isize).clamp(0, last) as usize;
-        for (k, value) in self.field.iter_mut().enumerate() {
-            *value = field[cell(k)];
+    /// On a torus there is no beyond.
+    pub fn look(
+        &mut self,
+        problem: &Problem,
+        field: &[f32],
+        target: &[f32],
+        position: [f32; 2],
+    ) -> Patch<'_> {
+        let grid = &problem.sensors;
+        let cell = problem.cell_of(position);
+        let mut inside = [Span { first: 0, last: 0 }; 2];
+        for axis in 0..grid.axes {
+            let first = cell[axis] as isize - (self.window / 2 + HALO) as isize;
+            inside[axis] = fill(&mut self.cells[axis], grid, axis, first);
         }
-        for (k, value) in self.target.iter_mut().enumerate() {
-            *value = target[cell(k)];
-        }
-        let cells = self.field.len() as isize;
-        let inside = Span {
-            first: (-first).clamp(0, cells - 1) as u16,
-            last: (last - first).clamp(0, cells - 1) as u16,
+        let [rows, columns] = &self.cells;
+        let stride = grid.points[1];
+        let cut = |from: &[f32], into: &mut [f32]| {
+            for (line, &row) in into.chunks_exact_mut(columns.len()).zip(rows) {
+                let from = &from[row * stride..][..stride];
+                for (value, &column) in line.iter_mut().zip(columns) {
+                    *value = from[column];
+                }
+            }
         };
-        Patch::line(&self.field, &self.target, inside)
+        cut(field, &mut self.field);
+        if !self.target.is_empty() {
+            cut(target, &mut self.target);
+        }
+        Patch {
+            field: Samples::new(&self.field),
+            target: Samples::new(&self.target),
+            inside,
+        }
+    }
+}
+
+/// Indices of the cells from `first` on, and which of them are inside the domain.
+fn fill(cells: &mut [usize], grid: &Grid, axis: usize, first: isize) -> Span {
+    let last = grid.points[axis] as isize - 1;
+    let end = cells.len() as isize - 1;
+    for (k, cell) in (first..).zip(cells) {
+        *cell = match grid.edge {
+            Edge::Wall => k.clamp(0, last),
+            Edge::Periodic => k.rem_euclid(last + 1),
+        } as usize;
+    }
+    match grid.edge {
+        Edge::Wall => Span {
+            first: (-first).clamp(0, end) as u16,
+            last: (last - first).clamp(0, end) as u16,
+        },
+        Edge::Periodic => Span {
+            first: 0,
+            last: end as u16,
+        },
     }
 }
 
@@ -65,11 +111,12 @@ mod tests {
     fn look(x: f32) -> (Vec<f32>, Vec<f32>, Span) {
         let field: Vec<f32> = (0..100).map(|j| j as f32).collect();
         let target: Vec<f32> = field.iter().map(|v| -v).collect();
-        let mut eye = Eye::new(View {
+        let view = View {
             window: 8,
             target: true,
-        });
-        let patch = eye.look(&PROBLEM, &field, &target, x);
+        };
+        let mut eye = Eye::new(view, 1);
+        let patch = eye.look(&PROBLEM, &field, &target, [x, 0.0]);
         (
             patch.field.iter().collect(),
             patch.target.iter().collect(),
@@ -81,7 +128,7 @@ mod tests {
         range.map(|j| j as f32).collect()
     }
 
-    /// The published window is c−4 ..= c+3 (protocol A11); one cell of halo makes c−5 ..= c+4.
+    /// The published window is c−4 ..= c+3 (authors' code); one cell of halo makes c−5 ..= c+4.
     #[test]
     fn the_window_and_its_halo_are_the_published_cells() {
         let (field, target, inside) = look(0.5); // c = floor(49.5) = 49
@@ -103,12 +150,13 @@ mod tests {
 
     #[test]
     fn a_window_wider_than_the_field_is_fine() {
-        let mut eye = Eye::new(View {
+        let view = View {
             window: 400,
             target: false,
-        });
+        };
+        let mut eye = Eye::new(view, 1);
         let field = vec![1.0; 100];
-        let patch = eye.look(&PROBLEM, &field, &field, 0.5);
+        let patch = eye.look(&PROBLEM, &field, &field, [0.5, 0.0]);
         // c = 49, patch starts at 49 − 201 = −152.
         let inside = Span {
             first: 152,
@@ -116,5 +164,28 @@ mod tests {
         };
         assert_eq!((patch.field.len(), patch.inside[0]), (402, inside));
         assert!(patch.target.is_empty());
+    }
+
+    /// On a 6 × 5 torus whose values name their cell, a window of 2 around cell (5, 0).
+    #[test]
+    fn patches_of_a_torus_wrap_and_have_no_outside() {
+        let mut problem = PROBLEM;
+        problem.sensors = Grid::plane([6, 5], [6.0, 5.0], Edge::Periodic);
+        problem.sensing.cells = crate::problem::Cells::Points;
+        let field: Vec<f32> = (0..30).map(|i| (10 * (i / 5) + i % 5) as f32).collect();
+        let view = View {
+            window: 2,
+            target: false,
+        };
+        let mut eye = Eye::new(view, 2);
+        let patch = eye.look(&problem, &field, &[], [5.5, 0.5]);
+        let rows = [3, 4, 5, 0]; // 5 − 2 ..= 5 + 1
+        let columns = [3, 4, 0, 1]; // 0 − 2 ..= 0 + 1
+        let expected: Vec<f32> = rows
+            .iter()
+            .flat_map(|r| columns.map(|c| (10 * r + c) as f32))
+            .collect();
+        assert_eq!(patch.field.iter().collect::<Vec<_>>(), expected);
+        assert_eq!(patch.inside, [Span { first: 0, last: 3 }; 2]);
     }
 }

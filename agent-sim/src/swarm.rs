@@ -1,10 +1,11 @@
 //! The agents' bodies: where they are, what they were told to do, and what that does to the field.
 
 use crate::actuate::Kernel;
+use crate::grid::Edge;
 use crate::link::{Link, LinkError};
-use crate::problem::Problem;
+use crate::problem::{Drives, Problem};
 use crate::sense::{Eye, View};
-use agent_core::agent::Action;
+use agent_core::agent::{Action, Mode};
 use agent_core::message::Observation;
 use rayon::prelude::*;
 
@@ -23,8 +24,8 @@ pub struct Deed {
     pub force: f32,
     /// Speed along each axis.
     pub velocity: [f32; 2],
-    /// Whether the agent answered at all; a silent one does nothing.
-    pub heard: bool,
+    /// The state the agent says it is in; none if it did not answer. A silent one does nothing.
+    pub mode: Option<Mode>,
 }
 
 impl Deed {
@@ -36,21 +37,67 @@ impl Deed {
             false => value.clamp(-limit as f32, limit as f32),
         };
         let actuation = &problem.actuation;
+        let mut velocity = action.velocity.map(|v| within(v, actuation.velocity_max));
+        if actuation.drives == Drives::Flow {
+            // Stirrers are limited by their speed, not along each axis.
+            let speed = velocity[0].hypot(velocity[1]);
+            let limit = actuation.velocity_max as f32;
+            if speed > limit {
+                velocity = velocity.map(|v| v * (limit / speed));
+            }
+        }
         Self {
             force: within(action.force, actuation.force_max),
-            velocity: action.velocity.map(|v| within(v, actuation.velocity_max)),
-            heard: true,
+            velocity,
+            mode: Some(action.mode),
         }
+    }
+
+    /// Whether the agent answered at all.
+    pub fn heard(&self) -> bool {
+        self.mode.is_some()
+    }
+
+    /// What the agent's kernel carries into the field; unused components are 0.
+    fn amplitudes(&self, drives: Drives) -> [f64; 2] {
+        match drives {
+            Drives::Source => [f64::from(self.force), 0.0],
+            Drives::Flow => self.velocity.map(f64::from),
+        }
+    }
+}
+
+/// An agent's own clock: it looks and acts when its clock says so.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Clock {
+    /// Its seconds per second of the host.
+    pub rate: f64,
+    /// What it shows at the host's time 0, in microseconds.
+    pub offset_us: f64,
+    /// What it will show at the next tick.
+    pub next_us: f64,
+}
+
+impl Clock {
+    /// What it shows, if a tick is due; then the next one is set, one period later.
+    fn tick(&mut self, now_us: u64, period_us: f64) -> Option<u64> {
+        let reading = self.offset_us + self.rate * now_us as f64;
+        let due = reading >= self.next_us;
+        due.then(|| {
+            self.next_us += period_us;
+            reading as u64
+        })
     }
 }
 
 /// Agents on a field, each at the end of its link.
 pub struct Swarm<L> {
-    problem: &'static Problem,
-    kernel: Kernel,
+    problem: Problem,
     links: Vec<L>,
     positions: Vec<[f64; 2]>,
     deeds: Vec<Deed>,
+    /// None: all agents act together, at the start of every control interval.
+    clocks: Option<Vec<Clock>>,
     groups: Vec<Group>,
     group_size: usize,
     lost: Vec<(usize, LinkError)>,
@@ -59,19 +106,21 @@ pub struct Swarm<L> {
 /// Buffers of one group of agents.
 struct Group {
     eye: Eye,
+    kernel: Kernel,
     force: Vec<f64>,
-    squared_force: f64,
-    path: f64,
+    cost: Cost,
     lost: Vec<(usize, LinkError)>,
 }
 
 /// What a step cost, summed over agents.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Cost {
-    /// Σ u².
-    pub squared_force: f64,
+    /// Σ u², or Σ |v|² where agents stir.
+    pub squared_effort: f64,
     /// Σ of the ways that the agents moved.
     pub path: f64,
+    /// Number of agents inside a keep-out zone.
+    pub intruders: usize,
 }
 
 impl<L: Link> Swarm<L> {
@@ -79,71 +128,107 @@ impl<L: Link> Swarm<L> {
     ///
     /// # Panics
     /// If there are not as many positions as links.
-    pub fn new(
-        problem: &'static Problem,
-        view: View,
-        links: Vec<L>,
-        positions: Vec<[f64; 2]>,
-    ) -> Self {
+    pub fn new(problem: &Problem, view: View, links: Vec<L>, positions: Vec<[f64; 2]>) -> Self {
         assert_eq!(links.len(), positions.len(), "one position per link");
         let group_size = links.len().div_ceil(MAX_GROUPS).max(MIN_GROUP);
+        let cells = problem.actuation.drives.components() * problem.grid.len();
         let groups = (0..links.len().div_ceil(group_size))
             .map(|_| Group {
-                eye: Eye::new(view),
-                force: vec![0.0; problem.grid],
-                squared_force: 0.0,
-                path: 0.0,
+                eye: Eye::new(view, problem.sensors.axes),
+                kernel: Kernel::new(problem),
+                force: vec![0.0; cells],
+                cost: Cost::default(),
                 lost: Vec::new(),
             })
             .collect();
         Self {
-            problem,
-            kernel: Kernel::new(problem),
+            problem: *problem,
             deeds: vec![Deed::default(); links.len()],
             links,
             positions,
+            clocks: None,
             groups,
             group_size,
             lost: Vec::new(),
         }
     }
 
-    /// Shows every agent its patch, lets it decide, and writes the sum of all forces to `force`.
+    /// The same swarm with a clock per agent in place of a common step.
     ///
-    /// `field` and `target` are the whole truth in the precision agents work in; each agent gets
-    /// its own patch of them and nothing else.
+    /// # Panics
+    /// If there are not as many clocks as agents.
+    pub fn with_clocks(mut self, clocks: Vec<Clock>) -> Self {
+        assert_eq!(clocks.len(), self.links.len(), "one clock per agent");
+        self.clocks = Some(clocks);
+        self
+    }
+
+    /// Whether agents act by their own clocks.
+    pub fn is_unsynchronised(&self) -> bool {
+        self.clocks.is_some()
+    }
+
+    /// Shows every agent that is due its patch, lets it decide, and writes the sum of all agents'
+    /// kernels to `force`. An agent that is not due goes on with what it did.
+    ///
+    /// `field` and `target` are the whole truth in the precision and at the spacing that agents'
+    /// sensors have; each agent gets its own patch of them and nothing else.
     pub fn act(&mut self, field: &[f32], target: &[f32], now_us: u64, force: &mut [f64]) {
-        let (problem, kernel, size) = (self.problem, self.kernel, self.group_size);
+        let (problem, size) = (&self.problem, self.group_size);
+        let period_us = problem.control_interval * 1e6;
+        let mut no_clocks = Vec::new();
+        let clocks = self.clocks.as_mut().unwrap_or(&mut no_clocks);
+        let mut clocks: Vec<&mut [Clock]> = clocks.chunks_mut(size).collect();
+        clocks.resize_with(self.groups.len(), Default::default);
         self.groups
             .par_iter_mut()
             .zip(self.links.par_chunks_mut(size))
             .zip(self.deeds.par_chunks_mut(size))
             .zip(self.positions.par_chunks(size))
+            .zip(clocks)
             .enumerate()
-            .for_each(|(index, (((group, links), deeds), positions))| {
+            .for_each(|(index, ((((group, links), deeds), positions), clocks))| {
                 group.force.fill(0.0);
-                group.squared_force = 0.0;
+                group.cost = Cost::default();
+                let lost = &mut group.lost;
+                let mut fail = |i: usize, error| lost.push((index * size + i, error));
+                // What an agent's clock shows if it is due, sent first to all and then heard from
+                // all: nodes at the end of a wire work at the same time.
+                let mut due = Vec::new();
                 for (i, position) in positions.iter().enumerate() {
+                    let reading = match clocks.get_mut(i) {
+                        None => Some(now_us),
+                        Some(clock) => clock.tick(now_us, period_us),
+                    };
+                    let Some(reading) = reading else { continue };
                     let place = position.map(|x| x as f32);
                     let observation = Observation {
-                        now_us,
+                        now_us: reading,
                         position: place,
-                        patch: group.eye.look(problem, field, target, place[0]),
+                        patch: group.eye.look(problem, field, target, place),
                     };
-                    if let Err(error) = links[i].send(&observation) {
-                        group.lost.push((index * size + i, error));
+                    links[i].send(&observation).unwrap_or_else(|e| fail(i, e));
+                    if !clocks.is_empty() {
+                        due.push((i, reading));
                     }
                 }
-                for (i, position) in positions.iter().enumerate() {
-                    let action = links[i].receive(now_us).unwrap_or_else(|error| {
-                        group.lost.push((index * size + i, error));
+                let mut hear = |i: usize, reading: u64| {
+                    let action = links[i].receive(reading).unwrap_or_else(|error| {
+                        fail(i, error);
                         None
                     });
                     deeds[i] = action.map_or_else(Deed::default, |a| Deed::of(&a, problem));
-                    let u = f64::from(deeds[i].force);
-                    group.squared_force += u * u;
-                    if u != 0.0 {
-                        kernel.add(&mut group.force, position[0], u);
+                };
+                match clocks.is_empty() {
+                    true => (0..positions.len()).for_each(|i| hear(i, now_us)),
+                    false => due.into_iter().for_each(|(i, reading)| hear(i, reading)),
+                }
+                let drives = problem.actuation.drives;
+                for (position, deed) in positions.iter().zip(deeds) {
+                    let amplitudes = deed.amplitudes(drives);
+                    if amplitudes != [0.0; 2] {
+                        group.cost.squared_effort += amplitudes.iter().map(|a| a * a).sum::<f64>();
+                        group.kernel.add(&mut group.force, *position, &amplitudes);
                     }
                 }
             });
@@ -156,27 +241,36 @@ impl<L: Link> Swarm<L> {
         }
     }
 
-    /// Moves every agent along its velocity for one control interval, but not through a wall, and
-    /// returns what the step cost.
-    pub fn travel(&mut self) -> Cost {
-        let dt = self.problem.control_interval;
-        let [low, high] = self.problem.domain;
-        let size = self.group_size;
+    /// Moves every agent along its velocity for a time `dt`, but not through a wall, and returns
+    /// what the step cost.
+    pub fn travel(&mut self, dt: f64) -> Cost {
+        let (problem, size) = (&self.problem, self.group_size);
         self.groups
             .par_iter_mut()
             .zip(self.positions.par_chunks_mut(size))
             .zip(self.deeds.par_chunks(size))
             .for_each(|((group, positions), deeds)| {
-                group.path = 0.0;
                 for (position, deed) in positions.iter_mut().zip(deeds) {
-                    let before = position[0];
-                    position[0] = (before + dt * f64::from(deed.velocity[0])).clamp(low, high);
-                    group.path += (position[0] - before).abs();
+                    let before = *position;
+                    let mut squared = 0.0;
+                    for axis in 0..problem.grid.axes {
+                        let way = dt * f64::from(deed.velocity[axis]);
+                        position[axis] = confined(problem, axis, before[axis] + way);
+                        squared += match problem.grid.edge {
+                            Edge::Wall => position[axis] - before[axis],
+                            Edge::Periodic => way,
+                        }
+                        .powi(2);
+                    }
+                    group.cost.path += squared.sqrt();
+                    let intrudes = problem.keep_out.iter().any(|zone| zone.contains(*position));
+                    group.cost.intruders += usize::from(intrudes);
                 }
             });
         self.groups.iter().fold(Cost::default(), |sum, group| Cost {
-            squared_force: sum.squared_force + group.squared_force,
-            path: sum.path + group.path,
+            squared_effort: sum.squared_effort + group.cost.squared_effort,
+            path: sum.path + group.cost.path,
+            intruders: sum.intruders + group.cost.intruders,
         })
     }
 
@@ -211,11 +305,19 @@ impl<L: Link> Swarm<L> {
     }
 }
 
+/// A coordinate that an agent can have.
+fn confined(problem: &Problem, axis: usize, x: f64) -> f64 {
+    let [low, high] = problem.reach.map(|corner| corner[axis]);
+    match problem.grid.edge {
+        Edge::Wall => x.clamp(low, high),
+        Edge::Periodic => low + (x - low).rem_euclid(high - low),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::problem::heat_1d::PROBLEM;
-    use agent_core::agent::Mode;
 
     #[test]
     fn actuators_saturate_whatever_they_are_told() {
@@ -226,5 +328,38 @@ mod tests {
         };
         let deed = Deed::of(&action, &PROBLEM);
         assert_eq!((deed.force, deed.velocity), (-40.0, [2.0, 0.0]));
+    }
+
+    #[test]
+    fn stirrers_are_limited_by_their_speed() {
+        let mut problem = PROBLEM;
+        problem.actuation.drives = Drives::Flow;
+        let action = Action {
+            force: 1.0,
+            velocity: [2.0, -2.0],
+            mode: Mode::Active,
+        };
+        let deed = Deed::of(&action, &problem);
+        let expected = 2.0 / 2f32.sqrt();
+        assert!(
+            (deed.velocity[0] - expected).abs() < 1e-6 && deed.velocity[1] == -deed.velocity[0]
+        );
+    }
+
+    /// A clock that gains a tenth ticks eleven times in ten periods, from its own phase on.
+    #[test]
+    fn a_fast_clock_ticks_more_often() {
+        let mut clock = Clock {
+            rate: 1.1,
+            offset_us: 500.0,
+            next_us: 1000.0,
+        };
+        let ticks: Vec<u64> = (0..100)
+            .map(|slice| slice * 100)
+            .filter(|now| clock.tick(*now, 1000.0).is_some())
+            .collect();
+        // 500 + 1.1 t = 1000, 2000, …: t = 454.5, 1363.6, 2272.7, …, seen at the next 100.
+        assert_eq!(ticks[..3], [500, 1400, 2300]);
+        assert_eq!(ticks.len(), 11);
     }
 }

@@ -66,10 +66,7 @@ pub enum TestSetError {
         source: NpyError,
     },
     /// An array of another shape.
-    #[error(
-        "cannot use the test set {origin}: its shape is {found} but {problem} needs \
-         [samples, 2, {points}] (axis 1: initial field, target)"
-    )]
+    #[error("cannot use the test set {origin}: its shape is {found} but {problem} needs {needed}")]
     Shape {
         /// The file.
         origin: String,
@@ -77,8 +74,8 @@ pub enum TestSetError {
         found: Shape,
         /// Name of the problem.
         problem: &'static str,
-        /// Grid points of the problem.
-        points: usize,
+        /// What it should be.
+        needed: String,
     },
     /// Fewer episodes in the set than asked for.
     #[error(
@@ -166,7 +163,7 @@ fn fresh(problem: &Problem, seed: u64, index: usize) -> Episode {
     (problem.draw)(&mut episode_rng(seed, EVALUATION_STREAM + index as u64))
 }
 
-/// Episodes from the bytes of an `.npy` file of shape [samples, 2, points].
+/// Episodes from the bytes of an `.npy` file of shape [samples, 2, points…] or [samples, points…].
 pub fn from_npy(
     bytes: &[u8],
     problem: &Problem,
@@ -176,21 +173,35 @@ pub fn from_npy(
         origin: origin.to_owned(),
         source,
     })?;
-    let points = problem.grid;
-    if array.shape.len() != 3 || array.shape[0] == 0 || array.shape[1..] != [2, points] {
+    // Tracking problems have initial field and target, the others an initial field only.
+    let points = problem.sensors.len();
+    let mut shape = problem.sensors.shape().to_vec();
+    if problem.tracking {
+        shape.insert(0, 2);
+    }
+    if array.shape.first().is_none_or(|&n| n == 0) || array.shape[1..] != shape {
+        let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+        let pairs = match problem.tracking {
+            true => " (axis 1: initial field, target)",
+            false => "",
+        };
         return Err(TestSetError::Shape {
             origin: origin.to_owned(),
             found: Shape(array.shape),
             problem: problem.name,
-            points,
+            needed: format!("[samples, {}]{pairs}", sizes.join(", ")),
         });
     }
+    let each = shape.iter().product();
     Ok(array
         .values
-        .chunks_exact(2 * points)
-        .map(|pair| Episode {
-            initial: pair[..points].to_vec(),
-            target: pair[points..].to_vec(),
+        .chunks_exact(each)
+        .map(|fields| Episode {
+            initial: fields[..points].to_vec(),
+            target: match problem.tracking {
+                true => fields[points..].to_vec(),
+                false => vec![0.0; points],
+            },
         })
         .collect())
 }

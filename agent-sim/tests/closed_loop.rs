@@ -3,7 +3,7 @@
 mod support;
 
 use agent_sim::controller::{Controller, Experiment};
-use agent_sim::episode::{ClosedLoop, Trajectory};
+use agent_sim::episode::ClosedLoop;
 use agent_sim::fault::Crash;
 use agent_sim::link::{InProcess, Link, Recorder, Wire};
 use agent_sim::metrics::Score;
@@ -12,6 +12,7 @@ use agent_sim::problem::{Episode, heat_1d::PROBLEM};
 use agent_sim::sense::View;
 use agent_sim::swarm::Swarm;
 use agent_sim::test_set::EpisodeSet;
+use agent_sim::trajectory::Trajectory;
 
 const VIEW: View = View {
     window: 8,
@@ -67,14 +68,14 @@ fn the_dead_stay_where_they_died() {
         kill: Some("1/2@0.5".parse().unwrap()),
         ..experiment(Controller::Policy(&policy), 8)
     };
-    let mut trajectory = Trajectory::default();
+    let mut trajectory = Trajectory::new(&PROBLEM, &episode(), 300);
     experiment
         .run(&episode(), &mut |snapshot| trajectory.push(snapshot))
         .unwrap();
     let dead: Vec<_> = trajectory
         .paths
         .iter()
-        .filter(|path| path.silent_from == Some(150))
+        .filter(|path| path.silent_from() == Some(151))
         .collect();
     assert_eq!(dead.len(), 4);
     for path in dead {
@@ -184,6 +185,11 @@ fn a_broken_link_is_reported_and_the_rest_goes_on() {
     let (agent, error) = &run.swarm().lost()[0];
     assert_eq!((*agent, run.swarm().lost().len()), (2, 1));
     assert!(error.to_string().contains("cable pulled"));
-    let heard: Vec<bool> = run.swarm().deeds().iter().map(|deed| deed.heard).collect();
+    let heard: Vec<bool> = run
+        .swarm()
+        .deeds()
+        .iter()
+        .map(|deed| deed.heard())
+        .collect();
     assert_eq!(heard, [true, true, false, true]);
 }

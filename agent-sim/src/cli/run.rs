@@ -4,13 +4,14 @@ use super::progress::Progress;
 use super::table::{number, table};
 use super::{ControlArgs, Kind, print, provenance};
 use agent_sim::controller::{Controller, Experiment};
-use agent_sim::episode::{BlownUp, Trajectory};
+use agent_sim::episode::BlownUp;
 use agent_sim::fault::Kill;
 use agent_sim::metrics::Score;
 use agent_sim::output::{OutputError, OutputFolder};
 use agent_sim::problem::Episode;
 use agent_sim::report::{self, Event, RGBColor, Shown, line};
 use agent_sim::test_set::EpisodeSet;
+use agent_sim::trajectory::Trajectory;
 use anyhow::bail;
 use clap::Args;
 use std::path::PathBuf;
@@ -195,7 +196,7 @@ pub fn record(
     episode: &Episode,
 ) -> Result<(Score, Trajectory), BlownUp> {
     let progress = Progress::new(experiment.steps, "steps");
-    let mut trajectory = Trajectory::default();
+    let mut trajectory = Trajectory::new(experiment.problem, episode, experiment.steps);
     let score = experiment.run(episode, &mut |snapshot| {
         trajectory.push(snapshot);
         progress.tick();

@@ -6,7 +6,11 @@
 //!
 //! A swarm steers a random temperature profile to another one and holds it there against diffusion.
 
-use super::{Actuation, Episode, ErrorSensing, LossWeights, Problem, Proportional, Sensing};
+use super::{
+    Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, LossWeights, Problem, Proportional,
+    Sensing, evenly,
+};
+use crate::grid::{Edge, Grid};
 use crate::pde::Heat1d;
 use crate::random_field::RandomField;
 use rand_chacha::ChaCha8Rng;
@@ -29,23 +33,36 @@ pub const BASELINE: Proportional = Proportional {
     sensing: ErrorSensing::Kernel,
 };
 
+/// Temperature along the rod.
+const ROD: Grid = Grid::line(GRID, 1.0, Edge::Wall);
+
 /// The published experiment.
 pub static PROBLEM: Problem = Problem {
     name: "heat-1d",
     summary: "steer a temperature profile on a rod with mobile heaters and coolers",
-    grid: GRID,
-    domain: [0.0, 1.0],
-    // The published scheme divides by 1/N although N points include both ends (true spacing 1/99).
-    dx: 1.0 / GRID as f64,
+    quantity: "temperature z",
+    grid: ROD,
+    sensors: ROD,
+    axis_names: ["x", ""],
     control_interval: 1e-3,
+    substeps: 1,
     horizon: 300,
     agents: 8,
+    reach: [[0.0, 0.0], [1.0, 0.0]],
     actuation: Actuation {
+        drives: Drives::Source,
         width: 0.1,
+        peak_on_grid: false,
         force_max: 40.0,
         velocity_max: 2.0,
     },
-    sensing: Sensing { window: 8 },
+    sensing: Sensing {
+        window: 8,
+        cells: Cells::Intervals,
+    },
+    tracking: true,
+    scoring: FINAL,
+    keep_out: &[],
     loss: LossWeights {
         track: 5.0,
         effort: 0.001,
@@ -55,30 +72,39 @@ pub static PROBLEM: Problem = Problem {
         collision: 1.0,
         safe_distance: 0.05,
         acceleration: 0.1,
+        ..LossWeights::NONE
     },
     placement,
     draw,
     test_set: "heat1d.npy",
     table: || include_bytes!("../../../testsets/heat1d.npy"),
-    stepper: |problem| {
+    stepper: |problem, parts| {
+        let (dt, _) = problem.solver_steps(parts);
+        let points = problem.grid.points[0];
         Box::new(Heat1d::<f64>::new(
-            problem.grid,
+            points,
             DIFFUSIVITY,
-            problem.dx,
-            problem.control_interval,
+            scheme_spacing(points),
+            dt,
         ))
     },
+    longest_step: |_| f64::INFINITY,
     baseline: BASELINE,
+    variants: &[],
 };
 
-/// Evenly from 0.2 to 0.8; a lone agent stands in the middle.
-pub fn placement(agents: usize) -> Vec<f64> {
-    match agents {
-        1 => vec![0.5],
-        _ => (0..agents)
-            .map(|i| 0.2 + 0.6 * i as f64 / (agents - 1) as f64)
-            .collect(),
-    }
+/// Grid spacing in the scheme: the authors' code divides by 1/N although N points include both
+/// ends (true spacing 1/(N − 1)).
+pub fn scheme_spacing(points: usize) -> f64 {
+    1.0 / points as f64
+}
+
+/// Evenly from 0.2 to 0.8.
+pub fn placement(agents: usize) -> Vec<[f64; 2]> {
+    evenly(agents, 0.2, 0.8)
+        .into_iter()
+        .map(|x| [x, 0.0])
+        .collect()
 }
 
 /// Independent Gaussian random fields, pinned to zero at the walls.

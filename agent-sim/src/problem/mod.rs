@@ -4,60 +4,116 @@
 
 pub mod heat_1d;
 
+use crate::grid::{Edge, Grid};
 use crate::pde::Stepper;
 use rand_chacha::ChaCha8Rng;
 
 /// Everything about a problem that is a number or a name.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Problem {
     /// The name on the command line and in policy blobs.
     pub name: &'static str,
     /// One line for `--help` and reports.
     pub summary: &'static str,
-    /// Grid points along the domain, ends included.
-    pub grid: usize,
-    /// The lowest and highest coordinate an agent can take.
-    pub domain: [f64; 2],
-    /// Grid spacing used by the scheme.
-    pub dx: f64,
+    /// What the field is, for axes and legends.
+    pub quantity: &'static str,
+    /// The grid that the truth is computed on; the published one unless
+    /// [`with_grid`](Self::with_grid) changed it.
+    pub grid: Grid,
+    /// The published grid: episodes are stored on it and sensors have its spacing.
+    pub sensors: Grid,
+    /// Names of the array axes.
+    pub axis_names: [&'static str; 2],
     /// Time between two actions, in time units of the equation (read as seconds by agents).
     pub control_interval: f64,
+    /// Steps of the solver in one control interval.
+    pub substeps: usize,
     /// Actions in one episode.
     pub horizon: usize,
     /// Agents in the published experiment.
     pub agents: usize,
+    /// The lowest and highest coordinates an agent can take, per axis.
+    pub reach: [[f64; 2]; 2],
     /// What one agent does to the field.
     pub actuation: Actuation,
     /// What one agent sees of the field.
     pub sensing: Sensing,
+    /// Whether there is a target field; otherwise the field is to be brought to zero.
+    pub tracking: bool,
+    /// How runs are scored.
+    pub scoring: Scoring,
+    /// Places that agents must not enter.
+    pub keep_out: &'static [Disc],
     /// Terms of the training loss.
     pub loss: LossWeights,
     /// Where `agents` agents start.
-    pub placement: fn(agents: usize) -> Vec<f64>,
-    /// Draws the initial field and the target of one episode.
+    pub placement: fn(agents: usize) -> Vec<[f64; 2]>,
+    /// Draws the initial field and the target of one episode, on the published grid.
     pub draw: fn(&mut ChaCha8Rng) -> Episode,
     /// File in `testsets/` with the published test episodes.
     pub test_set: &'static str,
     /// The bytes of that file, built in so that the program needs nothing beside itself.
     pub table: fn() -> &'static [u8],
-    /// Builds the solver that is the truth of this problem.
-    pub stepper: fn(&Problem) -> Box<dyn Stepper<f64>>,
+    /// Builds the solver that is the truth of this problem, for one `parts`-th of a control interval.
+    pub stepper: fn(&Problem, parts: usize) -> Box<dyn Stepper<f64>>,
+    /// The longest solver step that the explicit parts of the scheme can bear on this grid;
+    /// infinite where nothing is explicit.
+    pub longest_step: fn(&Problem) -> f64,
     /// The feedback that every result is shown beside, tuned for the published number of agents.
     pub baseline: Proportional,
+    /// Other forms of the same problem.
+    pub variants: &'static [Variant],
 }
 
-/// Gaussian actuators, peak 1, summed over agents.
+/// Another form of a problem: the same task under other physics.
+#[derive(Debug, Clone, Copy)]
+pub struct Variant {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What differs and why it exists.
+    pub summary: &'static str,
+    /// Turns the problem into this form.
+    pub apply: fn(Problem) -> Problem,
+}
+
+/// Gaussian actuators, summed over agents.
 #[derive(Debug, Clone, Copy)]
 pub struct Actuation {
+    /// What the kernels carry.
+    pub drives: Drives,
     /// Standard deviation of the kernel.
     pub width: f64,
-    /// Largest |force|.
+    /// Whether each kernel is divided by its largest value on the grid, rather than having its
+    /// peak of 1 between grid points.
+    pub peak_on_grid: bool,
+    /// Largest |force|; 0 for agents without force.
     pub force_max: f64,
-    /// Largest |velocity| of a mobile agent.
+    /// Largest |velocity| of a mobile agent; 0 for fixed ones.
     pub velocity_max: f64,
 }
 
-/// Saturated proportional feedback from agents that stay where they are: `u = clip(−gain · e)`.
+/// What an agent's kernel carries into the field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drives {
+    /// Its force: a source of the field.
+    Source,
+    /// Its velocity: agents stir the medium that carries the field.
+    Flow,
+}
+
+impl Drives {
+    /// Values per grid point that the agents' kernels add up to.
+    pub fn components(self) -> usize {
+        match self {
+            Self::Source => 1,
+            Self::Flow => 2,
+        }
+    }
+}
+
+/// Saturated proportional feedback: `u = clip(−gain · e)` from agents that stay where they are;
+/// where agents stir, `v = clip(gain · e ∇z)`, the direction in which the squared error falls
+/// fastest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Proportional {
     /// Force per unit of error.
@@ -78,14 +134,76 @@ pub enum ErrorSensing {
 /// The window of the field around an agent.
 #[derive(Debug, Clone, Copy)]
 pub struct Sensing {
-    /// Grid points in the window; it covers `c - window/2 .. c + window/2` around the agent's cell `c`.
+    /// Grid points in the window along each axis; it covers `c - window/2 .. c + window/2` around
+    /// the agent's cell `c`.
     pub window: usize,
+    /// How a position becomes a cell.
+    pub cells: Cells,
 }
 
-/// Weights of the tracking loss; every term is a mean over time and space or agents.
-#[derive(Debug, Clone, Copy)]
+/// How a position `s` in units of its axis' length becomes a grid index. The authors' code has both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cells {
+    /// floor(s (N − 1)).
+    Intervals,
+    /// floor(s N).
+    Points,
+}
+
+/// How runs are scored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scoring {
+    /// The figure of the published table.
+    pub headline: Headline,
+    /// Which states count.
+    pub records: Records,
+}
+
+/// The published final error, after every step.
+pub const FINAL: Scoring = Scoring {
+    headline: Headline::Final,
+    records: Records::AfterAction,
+};
+
+/// The figure that the published table shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Headline {
+    /// The mean squared error of the last record.
+    Final,
+    /// Its mean over all records.
+    TimeMean,
+}
+
+/// Which states of a run are scored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Records {
+    /// Those after each action; the initial one does not count.
+    AfterAction,
+    /// Those before each action: the initial one counts, the one after the last action does not.
+    BeforeAction,
+}
+
+/// A round place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Disc {
+    /// Its centre.
+    pub centre: [f64; 2],
+    /// Its radius.
+    pub radius: f64,
+}
+
+impl Disc {
+    /// Whether it contains a point.
+    pub fn contains(&self, [x, y]: [f64; 2]) -> bool {
+        let [cx, cy] = self.centre;
+        (x - cx).hypot(y - cy) < self.radius
+    }
+}
+
+/// Weights of the loss; every term is a mean over time and space or agents.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct LossWeights {
-    /// Squared error to the target, over steps 1..=T.
+    /// Squared error to the target, over the scored states.
     pub track: f64,
     /// Mean u² + `velocity_effort` · mean |v|².
     pub effort: f64,
@@ -99,8 +217,28 @@ pub struct LossWeights {
     pub collision: f64,
     /// Distance that `collision` asks for.
     pub safe_distance: f64,
+    /// Squared shortfall of the distance to a keep-out zone's rim below `obstacle_margin`.
+    pub obstacle: f64,
+    /// Distance that `obstacle` asks for.
+    pub obstacle_margin: f64,
     /// Squared change of velocity from one step to the next.
     pub acceleration: f64,
+}
+
+impl LossWeights {
+    /// No term at all.
+    pub const NONE: Self = Self {
+        track: 0.0,
+        effort: 0.0,
+        velocity_effort: 0.0,
+        bound: 0.0,
+        margin: 0.0,
+        collision: 0.0,
+        safe_distance: 0.0,
+        obstacle: 0.0,
+        obstacle_margin: 0.0,
+        acceleration: 0.0,
+    };
 }
 
 /// One control task: from this field to that one.
@@ -127,14 +265,158 @@ pub fn by_name(name: &str) -> Result<&'static Problem, UnknownProblem> {
 #[error("there is no problem called '{0}'; choose one of: {known}", known = ALL.map(|p| p.name).join(", "))]
 pub struct UnknownProblem(pub String);
 
+/// Why a problem cannot be solved as asked.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum BadProblem {
+    /// Fewer grid points than an agent's patch has.
+    #[error(
+        "a grid of {points} points is too small: an agent of {problem} sees {needed} cells along \
+         each axis, halo included; give --grid {needed} or more"
+    )]
+    GridTooSmall {
+        /// Name of the problem.
+        problem: &'static str,
+        /// Points along the shorter axis.
+        points: usize,
+        /// Cells of a patch.
+        needed: usize,
+    },
+    /// A grid that the solver has no scheme for.
+    #[error("the spectral solver of {problem} needs an even number of grid points, not {points}")]
+    OddGrid {
+        /// Name of the problem.
+        problem: &'static str,
+        /// Points along the odd axis.
+        points: usize,
+    },
+    /// A solver step beyond the stability of an explicit part.
+    #[error(
+        "a solver step of {step:.3e} is unstable for {problem} on a grid of {grid}: at most {longest:.3e}; \
+         give --substeps {substeps} or more"
+    )]
+    Unstable {
+        /// Name of the problem.
+        problem: &'static str,
+        /// The grid.
+        grid: String,
+        /// The step asked for.
+        step: f64,
+        /// The longest stable one.
+        longest: f64,
+        /// Solver steps per control interval that are enough.
+        substeps: usize,
+    },
+    /// No such form of the problem.
+    #[error("{problem} has no variant '{asked}'; {known}")]
+    UnknownVariant {
+        /// Name of the problem.
+        problem: &'static str,
+        /// What was asked for.
+        asked: String,
+        /// A clause that lists what there is.
+        known: String,
+    },
+}
+
 impl Problem {
-    /// Grid index of the cell that holds coordinate `x`: floor(clip(x) · (N − 1)), as published.
+    /// The same problem with the truth computed on another grid, `points` along its first axis and
+    /// in proportion along the second; solver steps are added where stability asks for them.
+    pub fn with_grid(&self, points: usize) -> Result<Self, BadProblem> {
+        let published = self.sensors.points;
+        let second = match self.grid.axes {
+            1 => 1,
+            _ => (points as f64 * published[1] as f64 / published[0] as f64).round() as usize,
+        };
+        let mut changed = *self;
+        changed.grid.points = [points, second];
+        let shape = changed.grid.shape();
+        let (few, needed) = (
+            shape.iter().min().copied().unwrap_or(0),
+            self.sensing.window + 2,
+        );
+        if few < needed {
+            return Err(BadProblem::GridTooSmall {
+                problem: self.name,
+                points: few,
+                needed,
+            });
+        }
+        let odd = shape.iter().find(|n| *n % 2 == 1);
+        if let (Edge::Periodic, 2, Some(&points)) = (self.grid.edge, self.grid.axes, odd) {
+            return Err(BadProblem::OddGrid {
+                problem: self.name,
+                points,
+            });
+        }
+        changed.substeps = changed.substeps.max(changed.fewest_substeps());
+        Ok(changed)
+    }
+
+    /// The same problem with another number of solver steps per control interval.
+    pub fn with_substeps(&self, substeps: usize) -> Result<Self, BadProblem> {
+        let changed = Self { substeps, ..*self };
+        let (step, longest) = (
+            self.control_interval / substeps.max(1) as f64,
+            (self.longest_step)(self),
+        );
+        if substeps == 0 || step > longest {
+            return Err(BadProblem::Unstable {
+                problem: self.name,
+                grid: self.grid.to_string(),
+                step: self.control_interval / substeps as f64,
+                longest,
+                substeps: self.fewest_substeps(),
+            });
+        }
+        Ok(changed)
+    }
+
+    /// The variant of that name.
+    pub fn with_variant(&self, name: &str) -> Result<Self, BadProblem> {
+        let found = self.variants.iter().find(|v| v.name == name);
+        found.map(|v| (v.apply)(*self)).ok_or_else(|| {
+            let names: Vec<&str> = self.variants.iter().map(|v| v.name).collect();
+            BadProblem::UnknownVariant {
+                problem: self.name,
+                asked: name.to_owned(),
+                known: match names.is_empty() {
+                    true => "it has only one form".to_owned(),
+                    false => format!("there is: {}", names.join(", ")),
+                },
+            }
+        })
+    }
+
+    /// Solver steps per control interval that the explicit parts of the scheme need on this grid.
+    fn fewest_substeps(&self) -> usize {
+        let ratio = self.control_interval / (self.longest_step)(self);
+        // Rounding must not ask for one step more.
+        (ratio * (1.0 - 1e-12)).ceil().max(1.0) as usize
+    }
+
+    /// Length and number of the solver's steps in one `parts`-th of a control interval.
+    pub fn solver_steps(&self, parts: usize) -> (f64, usize) {
+        let each = self.substeps.div_ceil(parts);
+        (self.control_interval / (parts * each) as f64, each)
+    }
+
+    /// Grid indices, among the sensors, of the cell that holds a position.
     ///
     /// In f32, like an agent's position: all implementations must cut the same window.
-    pub fn cell_of(&self, x: f32) -> usize {
-        let [low, high] = self.domain.map(|v| v as f32);
-        let unit = ((x - low) / (high - low)).clamp(0.0, 1.0);
-        (unit * (self.grid - 1) as f32) as usize
+    pub fn cell_of(&self, position: [f32; 2]) -> [usize; 2] {
+        let grid = &self.sensors;
+        let mut cell = [0; 2];
+        for axis in 0..grid.axes {
+            let (low, high) = (grid.low[axis] as f32, grid.high[axis] as f32);
+            let unit = ((position[axis] - low) / (high - low)).clamp(0.0, 1.0);
+            let points = grid.points[axis];
+            let cells = match self.sensing.cells {
+                Cells::Intervals => points - 1,
+                Cells::Points => points,
+            };
+            cell[axis] = ((unit * cells as f32) as usize).min(points - 1);
+        }
+        cell
     }
 
     /// The tuned feedback for a swarm of another size than the published one: more agents overlap
@@ -146,10 +428,24 @@ impl Problem {
             ..self.baseline
         }
     }
+}
 
-    /// Coordinate of grid point `j`.
-    pub fn coordinate(&self, j: usize) -> f64 {
-        let [low, high] = self.domain;
-        low + (high - low) * j as f64 / (self.grid - 1) as f64
+/// Agents evenly from `low` to `high` on a line; a lone one stands in the middle.
+pub fn evenly(agents: usize, low: f64, high: f64) -> Vec<f64> {
+    match agents {
+        1 => vec![0.5 * (low + high)],
+        _ => (0..agents)
+            .map(|i| low + (high - low) * i as f64 / (agents - 1) as f64)
+            .collect(),
     }
+}
+
+/// Agents on the smallest square lattice that holds them, row by row; `along(n)` places the `n`
+/// lines of each axis.
+pub fn lattice(agents: usize, along: impl Fn(usize, usize) -> Vec<f64>) -> Vec<[f64; 2]> {
+    let side = (agents as f64).sqrt().ceil() as usize;
+    let (rows, columns) = (along(0, side), along(1, side));
+    (0..agents)
+        .map(|i| [rows[i / side], columns[i % side]])
+        .collect()
 }

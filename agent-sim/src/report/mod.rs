@@ -10,8 +10,8 @@ pub use curves::{Curve, Event};
 pub use plotters::style::RGBColor;
 pub use svg::DrawError;
 
-use crate::episode::Trajectory;
 use crate::problem::{Episode, Problem};
+use crate::trajectory::Trajectory;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use space_time::{Panel, Quantity, draw_colour_bar};
@@ -78,7 +78,6 @@ pub fn field_picture(
                 title: &title,
                 problem,
                 trajectory: run.trajectory,
-                target: &episode.target,
                 quantity,
                 scale,
             };
@@ -126,7 +125,6 @@ pub fn story_picture(
                 title: run.name,
                 problem,
                 trajectory: run.trajectory,
-                target: &episode.target,
                 quantity: Quantity::Field,
                 scale,
             };

@@ -3,8 +3,8 @@
 use super::colour::diverging;
 use super::svg::{Bitmaps, DrawError, FINE, Surface};
 use super::{MAX_POINTS, font, label, spread};
-use crate::episode::{Path, Trajectory};
 use crate::problem::Problem;
+use crate::trajectory::{Path, Trajectory};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -35,8 +35,6 @@ pub struct Panel<'a> {
     pub problem: &'a Problem,
     /// What happened.
     pub trajectory: &'a Trajectory,
-    /// Where the field should have gone.
-    pub target: &'a [f32],
     /// What is shown.
     pub quantity: Quantity,
     /// The value of the deepest colours.
@@ -54,8 +52,8 @@ impl Panel<'_> {
         let right_margin = 16 * FINE;
         let plot_width = width - strip - right_margin;
         let plot = area.clone().shrink((0, 0), (plot_width, height));
-        let [low, high] = self.problem.domain;
-        let steps = self.trajectory.fields.len().saturating_sub(1).max(1);
+        let (low, high) = (self.trajectory.grid.low[0], self.trajectory.grid.high[0]);
+        let steps = self.trajectory.steps.last().copied().unwrap_or(0).max(1);
         let end = steps as f64 * self.problem.control_interval;
 
         area.draw(&Text::new(
@@ -98,7 +96,7 @@ impl Panel<'_> {
     /// The history as a bitmap: time to the right, position upwards.
     fn history(&self, bitmaps: &Bitmaps) -> Result<ShapeStyle, DrawError> {
         let fields = &self.trajectory.fields;
-        let points = self.target.len();
+        let points = self.trajectory.grid.len();
         let (columns, rows) = (fields.len().min(MAX_PIXELS), points.min(MAX_PIXELS));
         let mut rgb = Vec::with_capacity(3 * columns * rows);
         for row in (0..rows).rev() {
@@ -107,7 +105,7 @@ impl Panel<'_> {
                 let field = &fields[spread(column, columns, fields.len())];
                 let value = match self.quantity {
                     Quantity::Field => field[j],
-                    Quantity::Error => field[j] - self.target[j],
+                    Quantity::Error => field[j] - self.trajectory.target[j],
                 };
                 rgb.extend(diverging(f64::from(value) / self.scale));
             }
@@ -125,19 +123,23 @@ impl Panel<'_> {
         DB::ErrorType: 'static,
     {
         let dt = self.problem.control_interval;
-        let alive = path.silent_from.map_or(path.positions.len(), |s| s + 1);
+        let silent = path.silent_from();
+        let alive = silent.unwrap_or(path.positions.len()).max(1);
         let strokes = Strokes::among(self.trajectory.paths.len());
         let shown = alive.min(strokes.points);
         let points: Vec<(f64, f64)> = (0..shown)
             .map(|k| spread(k, shown, alive))
-            .map(|step| (step as f64 * dt, path.positions[step][0]))
+            .map(|frame| {
+                let time = self.trajectory.steps[frame] as f64 * dt;
+                (time, path.positions[frame][0])
+            })
             .collect();
         let last = points.last().copied();
         for (colour, width) in strokes.path {
             let style = colour.stroke_width(width);
             chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
         }
-        if let (Some(_), Some(death)) = (path.silent_from, last) {
+        if let (Some(_), Some(death)) = (silent, last) {
             for (colour, width) in strokes.dead {
                 let style = colour.stroke_width(width);
                 chart.draw_series(LineSeries::new([death, (end, death.1)], style))?;
@@ -161,6 +163,7 @@ impl Panel<'_> {
     ) -> Result<(), DrawError> {
         let (left, right) = (x, x + STRIP as i32);
         let rgb: Vec<u8> = self
+            .trajectory
             .target
             .iter()
             .rev()

@@ -1,0 +1,123 @@
+//! Regular grids over a line or a rectangle.
+
+use std::fmt;
+
+/// What lies beyond an axis' ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edge {
+    /// A wall; grid points stand on both ends.
+    Wall,
+    /// The other end; the last grid point stands one spacing before the end.
+    Periodic,
+}
+
+/// Grid points over a line or a rectangle, row-major: the last axis runs fastest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Grid {
+    /// Space dimensions, 1 or 2.
+    pub axes: usize,
+    /// Points along each axis; 1 along an axis that is not there.
+    pub points: [usize; 2],
+    /// The lowest coordinate of each axis.
+    pub low: [f64; 2],
+    /// The highest coordinate of each axis.
+    pub high: [f64; 2],
+    /// What lies beyond.
+    pub edge: Edge,
+}
+
+impl Grid {
+    /// `points` points on a line from 0 to `length`.
+    pub const fn line(points: usize, length: f64, edge: Edge) -> Self {
+        Self {
+            axes: 1,
+            points: [points, 1],
+            low: [0.0; 2],
+            high: [length, 0.0],
+            edge,
+        }
+    }
+
+    /// Points on a rectangle from the origin to `lengths`.
+    pub const fn plane(points: [usize; 2], lengths: [f64; 2], edge: Edge) -> Self {
+        Self {
+            axes: 2,
+            points,
+            low: [0.0; 2],
+            high: lengths,
+            edge,
+        }
+    }
+
+    /// Number of grid points.
+    #[allow(clippy::len_without_is_empty)] // A grid is never empty.
+    pub const fn len(&self) -> usize {
+        self.points[0] * self.points[1]
+    }
+
+    /// Length of an axis.
+    pub fn extent(&self, axis: usize) -> f64 {
+        self.high[axis] - self.low[axis]
+    }
+
+    /// Distance between neighbouring points.
+    pub fn spacing(&self, axis: usize) -> f64 {
+        let intervals = match self.edge {
+            Edge::Wall => self.points[axis] - 1,
+            Edge::Periodic => self.points[axis],
+        };
+        self.extent(axis) / intervals.max(1) as f64
+    }
+
+    /// Coordinate of point `j` of an axis.
+    pub fn coordinate(&self, axis: usize, j: usize) -> f64 {
+        self.low[axis] + self.spacing(axis) * j as f64
+    }
+
+    /// Where point number `index` of the whole grid is.
+    pub fn place(&self, index: usize) -> [f64; 2] {
+        let [_, columns] = self.points;
+        let mut place = [self.coordinate(0, index / columns), 0.0];
+        if self.axes == 2 {
+            place[1] = self.coordinate(1, index % columns);
+        }
+        place
+    }
+
+    /// The shape as arrays have it: `[100]` or `[64, 80]`.
+    pub fn shape(&self) -> &[usize] {
+        &self.points[..self.axes]
+    }
+}
+
+impl fmt::Display for Grid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.axes {
+            1 => write!(f, "{}", self.points[0]),
+            _ => write!(f, "{}x{}", self.points[0], self.points[1]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn walls_stand_on_grid_points_and_periods_do_not_count_twice() {
+        let wall = Grid::line(11, 2.0, Edge::Wall);
+        assert_eq!((wall.spacing(0), wall.coordinate(0, 10)), (0.2, 2.0));
+        let ring = Grid::line(10, 2.0, Edge::Periodic);
+        assert_eq!((ring.spacing(0), ring.coordinate(0, 9)), (0.2, 1.8));
+    }
+
+    #[test]
+    fn places_are_row_major() {
+        let plane = Grid::plane([3, 5], [1.0, 2.0], Edge::Wall);
+        assert_eq!((plane.len(), plane.place(7)), (15, [0.5, 1.0]));
+        assert_eq!(
+            (plane.to_string(), plane.shape()),
+            ("3x5".into(), &[3, 5][..])
+        );
+    }
+}
