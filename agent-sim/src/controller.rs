@@ -15,6 +15,10 @@ use agent_core::policy::Policy;
 /// 0.02 and the mean no longer changes.
 const KERNEL_REACH: f64 = 3.0;
 
+/// Control intervals without an observation over which an agent's last command fades, as in the
+/// policies that are shipped.
+const FAIL_SAFE_INTERVALS: f64 = 20.0;
+
 /// A way to control a field.
 #[derive(Clone, Copy)]
 pub enum Controller<'p> {
@@ -117,6 +121,8 @@ pub struct ProportionalAgent {
     problem: &'static Problem,
     law: Proportional,
     pending: Option<Action>,
+    /// The last command from an observation, and when that came.
+    held: Option<(Action, u64)>,
 }
 
 impl ProportionalAgent {
@@ -126,6 +132,7 @@ impl ProportionalAgent {
             problem,
             law,
             pending: None,
+            held: None,
         }
     }
 
@@ -178,15 +185,77 @@ impl Link for ProportionalAgent {
     fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
         let limit = self.problem.actuation.force_max;
         let force = (-self.law.gain * self.error(observation)).clamp(-limit, limit);
-        self.pending = Some(Action {
+        if force.is_nan() {
+            return Ok(()); // a sensor that says it is dead is as good as none
+        }
+        let action = Action {
             force: force as f32,
             velocity: [0.0; 2],
             mode: Mode::Active,
-        });
+        };
+        self.pending = Some(action);
+        self.held = Some((action, observation.now_us));
         Ok(())
     }
 
-    fn receive(&mut self, _now_us: u64) -> Result<Option<Action>, LinkError> {
-        Ok(self.pending.take())
+    /// Without an observation the last command fades to nothing, as it does on a node.
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        if let Some(action) = self.pending.take() {
+            return Ok(Some(action));
+        }
+        let Some((held, seen_us)) = self.held else {
+            return Ok(Some(Action::none(Mode::Waiting)));
+        };
+        let fail_safe_us = FAIL_SAFE_INTERVALS * self.problem.control_interval * 1e6;
+        let fade = 1.0 - now_us.saturating_sub(seen_us) as f64 / fail_safe_us;
+        if fade <= 0.0 {
+            return Ok(Some(Action::none(Mode::FailedSafe)));
+        }
+        Ok(Some(Action {
+            force: (f64::from(held.force) * fade) as f32,
+            mode: Mode::Holding,
+            ..held
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::heat_1d::PROBLEM;
+    use crate::sense::Eye;
+
+    /// With an error of −0.04 and gain 100 the command is 4; heat-1d's interval is 1000 µs, so it
+    /// has faded after 20,000 µs.
+    #[test]
+    fn a_blind_proportional_agent_fades_and_rests() {
+        let law = Proportional {
+            gain: 100.0,
+            sensing: ErrorSensing::Point,
+        };
+        let mut agent = ProportionalAgent::new(&PROBLEM, law);
+        let mut answer = |now_us, error: Option<f32>| {
+            if let Some(error) = error {
+                let view = View {
+                    window: 8,
+                    target: true,
+                };
+                let (field, target) = ([error; 100], [0.0; 100]);
+                let observation = Observation {
+                    now_us,
+                    position: [0.5, 0.0],
+                    patch: Eye::new(view).look(&PROBLEM, &field, &target, 0.5),
+                };
+                agent.send(&observation).unwrap();
+            }
+            let action = agent.receive(now_us).unwrap().unwrap();
+            (action.force, action.mode)
+        };
+        assert_eq!(answer(0, None), (0.0, Mode::Waiting));
+        assert_eq!(answer(1_000, Some(-0.04)), (4.0, Mode::Active));
+        assert_eq!(answer(6_000, None), (3.0, Mode::Holding));
+        assert_eq!(answer(11_000, Some(f32::NAN)), (2.0, Mode::Holding));
+        assert_eq!(answer(21_000, None), (0.0, Mode::FailedSafe));
+        assert_eq!(answer(22_000, Some(0.04)), (-4.0, Mode::Active));
     }
 }
