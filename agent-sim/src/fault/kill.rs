@@ -1,58 +1,7 @@
-//! Ways an agent fails, as wrappers over its link.
+//! A crash in short: `1/3@0.5`.
 
-use crate::link::{Link, LinkError};
-use agent_core::agent::Action;
-use agent_core::message::Observation;
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
+use super::plan::draw;
 use std::str::FromStr;
-
-/// Random stream of fault draws, apart from those that episodes use.
-const FAULT_STREAM: u64 = u64::MAX;
-
-/// A link to an agent that dies at a given time: from then on nothing reaches it and nothing comes
-/// back.
-#[derive(Debug, Clone)]
-pub struct Crash<L> {
-    inner: L,
-    at_us: u64,
-    dead: bool,
-}
-
-impl<L> Crash<L> {
-    /// `inner`, silent from `at_us` on; `None` for an agent that lives.
-    pub fn new(inner: L, at_us: Option<u64>) -> Self {
-        Self {
-            inner,
-            at_us: at_us.unwrap_or(u64::MAX),
-            dead: false,
-        }
-    }
-
-    /// The wrapped link.
-    pub fn inner(&self) -> &L {
-        &self.inner
-    }
-}
-
-impl<L: Link> Link for Crash<L> {
-    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
-        self.dead |= observation.now_us >= self.at_us;
-        if self.dead {
-            return Ok(());
-        }
-        self.inner.send(observation)
-    }
-
-    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
-        self.dead |= now_us >= self.at_us;
-        if self.dead {
-            return Ok(None);
-        }
-        self.inner.receive(now_us)
-    }
-}
 
 /// Who dies and when, as fractions of the swarm and of the episode.
 ///
@@ -73,14 +22,7 @@ pub struct Kill {
 impl Kill {
     /// The agents that die, in ascending order: `fraction` of them, rounded, drawn by `seed`.
     pub fn victims(&self, agents: usize, seed: u64) -> Vec<usize> {
-        let count = (self.fraction * agents as f64).round() as usize;
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(FAULT_STREAM);
-        let mut ids: Vec<usize> = (0..agents).collect();
-        let (chosen, _) = ids.partial_shuffle(&mut rng, count.min(agents));
-        let mut chosen = chosen.to_vec();
-        chosen.sort_unstable();
-        chosen
+        draw(self.fraction, agents, seed, 0)
     }
 
     /// The first step, of `steps`, that the victims miss.

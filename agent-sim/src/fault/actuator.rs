@@ -1,0 +1,290 @@
+//! Faults between an agent's command and what its actuator makes of it. The agent goes on seeing
+//! and deciding, and nobody tells it.
+
+use super::Scope;
+use crate::link::{Link, LinkError};
+use agent_core::agent::{Action, Mode};
+use agent_core::message::Observation;
+
+/// An actuator that no longer follows commands.
+pub struct Stuck<L> {
+    inner: L,
+    scope: Scope,
+    /// The force it is stuck at; `None` for that of its last command.
+    force: Option<f32>,
+    /// What it did last: rest, where nobody commanded it.
+    last: Action,
+}
+
+impl<L> Stuck<L> {
+    /// `inner`, whose actuator keeps its last velocity and its last force, or `force`, while `scope`
+    /// holds, even if the agent falls silent.
+    pub fn new(inner: L, scope: Scope, force: Option<f32>) -> Self {
+        Self {
+            inner,
+            scope,
+            force,
+            last: Action::none(Mode::Waiting),
+        }
+    }
+}
+
+impl<L: Link> Link for Stuck<L> {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        self.scope.covers(observation);
+        self.inner.send(observation)
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        let command = self.inner.receive(now_us)?;
+        if self.scope.holds(now_us) {
+            return Ok(Some(Action {
+                force: self.force.unwrap_or(self.last.force),
+                ..self.last
+            }));
+        }
+        self.last = command.unwrap_or(Action::none(Mode::Waiting));
+        Ok(command)
+    }
+}
+
+/// How a fault that can creep in reaches its full size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Onset {
+    /// At once.
+    Sudden,
+    /// Steadily from the fault's beginning to `end_us`.
+    Drift {
+        /// When it is there in full.
+        end_us: u64,
+    },
+}
+
+impl Onset {
+    /// The share of the full size reached at `now_us`.
+    fn share(self, scope: &Scope, now_us: u64) -> f32 {
+        match self {
+            Self::Sudden => 1.0,
+            Self::Drift { end_us } => scope.progress(now_us, end_us) as f32,
+        }
+    }
+}
+
+/// An actuator that is stronger or weaker than it should be.
+pub struct Gain<L> {
+    inner: L,
+    scope: Scope,
+    factor: f32,
+    onset: Onset,
+}
+
+impl<L> Gain<L> {
+    /// `inner`, with forces times `factor` while `scope` holds.
+    pub fn new(inner: L, scope: Scope, factor: f32, onset: Onset) -> Self {
+        Self {
+            inner,
+            scope,
+            factor,
+            onset,
+        }
+    }
+}
+
+impl<L: Link> Link for Gain<L> {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        self.scope.covers(observation);
+        self.inner.send(observation)
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        let mut command = self.inner.receive(now_us)?;
+        if let Some(action) = &mut command
+            && self.scope.holds(now_us)
+        {
+            let share = self.onset.share(&self.scope, now_us);
+            action.force *= 1.0 + (self.factor - 1.0) * share;
+        }
+        Ok(command)
+    }
+}
+
+/// An actuator whose zero has moved. One that nobody commands is switched off and applies nothing.
+pub struct Bias<L> {
+    inner: L,
+    scope: Scope,
+    force: f32,
+    onset: Onset,
+}
+
+impl<L> Bias<L> {
+    /// `inner`, with `force` added to its commands while `scope` holds.
+    pub fn new(inner: L, scope: Scope, force: f32, onset: Onset) -> Self {
+        Self {
+            inner,
+            scope,
+            force,
+            onset,
+        }
+    }
+}
+
+impl<L: Link> Link for Bias<L> {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        self.scope.covers(observation);
+        self.inner.send(observation)
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        let mut command = self.inner.receive(now_us)?;
+        if let Some(action) = &mut command
+            && self.scope.holds(now_us)
+        {
+            action.force += self.force * self.onset.share(&self.scope, now_us);
+        }
+        Ok(command)
+    }
+}
+
+/// An actuator that was wired the wrong way round.
+pub struct Invert<L> {
+    inner: L,
+    scope: Scope,
+}
+
+impl<L> Invert<L> {
+    /// `inner`, with force and velocity of the other sign while `scope` holds.
+    pub fn new(inner: L, scope: Scope) -> Self {
+        Self { inner, scope }
+    }
+}
+
+impl<L: Link> Link for Invert<L> {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        self.scope.covers(observation);
+        self.inner.send(observation)
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        let command = self.inner.receive(now_us)?;
+        if !self.scope.holds(now_us) {
+            return Ok(command);
+        }
+        Ok(command.map(|action| Action {
+            force: -action.force,
+            velocity: action.velocity.map(|v| -v),
+            ..action
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::life::{Crash, Reset};
+    use crate::fault::probe::{INTERVAL_US, Log, drive, forces};
+
+    fn steps(from: u64, until: u64) -> Scope {
+        Scope::new(from * INTERVAL_US, Some(until * INTERVAL_US), None)
+    }
+
+    /// The probe commands the number of the step and is shown everything.
+    #[test]
+    fn a_stuck_actuator_repeats_its_last_command() {
+        let log = Log::default();
+        let mut link = Stuck::new(log.probe(), steps(2, 4), None);
+        let actions = drive(&mut link, 6);
+        let told: Vec<[f32; 2]> = actions
+            .iter()
+            .map(|a| a.map(|a| [a.force, a.velocity[0]]).unwrap())
+            .collect();
+        assert_eq!(
+            told,
+            [
+                [0.0, 1.0],
+                [1.0, 2.0],
+                [1.0, 2.0],
+                [1.0, 2.0],
+                [4.0, 5.0],
+                [5.0, 6.0]
+            ]
+        );
+        assert_eq!(log.arrivals().len(), 6);
+    }
+
+    #[test]
+    fn an_actuator_stuck_at_a_force_keeps_it_when_the_agent_dies() {
+        let log = Log::default();
+        let dead = Crash::within(log.probe(), steps(1, 9), Reset::default());
+        let mut link = Stuck::new(dead, steps(2, 4), Some(-7.0));
+        assert_eq!(
+            forces(&mut link, 5),
+            [Some(0.0), None, Some(-7.0), Some(-7.0), None]
+        );
+    }
+
+    #[test]
+    fn an_actuator_that_sticks_as_its_agent_dies_keeps_pushing() {
+        let log = Log::default();
+        let dead = Crash::within(log.probe(), steps(3, 9), Reset::default());
+        let mut link = Stuck::new(dead, steps(3, 9), None);
+        assert_eq!(forces(&mut link, 6)[3..], [Some(2.0); 3]);
+
+        // One that sticks later is stuck at rest: by then nobody commands it.
+        let dead = Crash::within(log.probe(), steps(3, 9), Reset::default());
+        let mut link = Stuck::new(dead, steps(5, 9), None);
+        assert_eq!(forces(&mut link, 6)[3..], [None, None, Some(0.0)]);
+    }
+
+    #[test]
+    fn gain_and_bias_change_forces_within_their_time_only() {
+        let log = Log::default();
+        let mut gain = Gain::new(log.probe(), steps(2, 4), 0.5, Onset::Sudden);
+        assert_eq!(forces(&mut gain, 5), [0.0, 1.0, 1.0, 1.5, 4.0].map(Some));
+        let mut bias = Bias::new(log.probe(), steps(2, 4), 10.0, Onset::Sudden);
+        assert_eq!(forces(&mut bias, 5), [0.0, 1.0, 12.0, 13.0, 4.0].map(Some));
+    }
+
+    /// Over four steps, a factor of 3 is reached as 1, 1.5, 2, 2.5, 3 and a bias of 8 as 0, 2, … 8;
+    /// the commands are 1 to 6.
+    #[test]
+    fn drifts_begin_at_nothing_and_end_in_full() {
+        let log = Log::default();
+        let scope = Scope::new(INTERVAL_US, None, None);
+        let onset = Onset::Drift {
+            end_us: 5 * INTERVAL_US,
+        };
+        let mut gain = Gain::new(log.probe(), scope, 3.0, onset);
+        assert_eq!(
+            forces(&mut gain, 7)[1..],
+            [1.0, 3.0, 6.0, 10.0, 15.0, 18.0].map(Some)
+        );
+        let mut bias = Bias::new(log.probe(), scope, 8.0, onset);
+        assert_eq!(
+            forces(&mut bias, 7)[1..],
+            [1.0, 4.0, 7.0, 10.0, 13.0, 14.0].map(Some)
+        );
+    }
+
+    #[test]
+    fn inversion_turns_force_and_velocity_round() {
+        let log = Log::default();
+        let mut link = Invert::new(log.probe(), steps(1, 2));
+        let told: Vec<[f32; 2]> = drive(&mut link, 3)
+            .iter()
+            .map(|a| a.map(|a| [a.force, a.velocity[0]]).unwrap())
+            .collect();
+        assert_eq!(told, [[0.0, 1.0], [-1.0, -2.0], [2.0, 3.0]]);
+    }
+
+    #[test]
+    fn what_is_silent_stays_silent() {
+        let log = Log::default();
+        let scope = steps(0, 9);
+        let dead = || Crash::new(log.probe(), Some(0));
+        assert_eq!(
+            forces(&mut Bias::new(dead(), scope, 5.0, Onset::Sudden), 1),
+            [None]
+        );
+        assert_eq!(forces(&mut Invert::new(dead(), scope), 1), [None]);
+    }
+}

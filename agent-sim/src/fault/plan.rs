@@ -1,0 +1,337 @@
+//! What the faults of a run come to: who, exactly when, and with which random numbers.
+
+use super::actuator::{Bias, Gain, Invert, Onset, Stuck};
+use super::life::{Blackout, Crash, Join, Reset, Restartable};
+use super::line::{Corrupt, Delay, Duplicate, Loss, Reorder};
+use super::sensor::{Dropout, Freeze, Noise, SensorBias};
+use super::{Fault, Kind, Scope, Who};
+use crate::link::Link;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// The run that faults are planned for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Run {
+    /// Agents of the swarm.
+    pub agents: usize,
+    /// Control steps.
+    pub steps: usize,
+    /// Time between two of them, in microseconds.
+    pub interval_us: f64,
+    /// Decides everything that is drawn.
+    pub seed: u64,
+}
+
+impl Run {
+    /// The host's time at the step after this share of the run.
+    fn time_us(&self, share: f64) -> u64 {
+        let step = (share * self.steps as f64).round();
+        (step * self.interval_us).round() as u64
+    }
+}
+
+/// The faults of a run with everything settled that is the same for all agents, so that a swarm of
+/// any size is wrapped quickly.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    run: Run,
+    planned: Vec<Planned>,
+}
+
+#[derive(Debug, Clone)]
+struct Planned {
+    kind: Kind,
+    scope: Scope,
+    /// When a drift is complete: at the fault's end, or at the run's.
+    end_us: u64,
+    /// Whether a crash is followed by a restart.
+    ends: bool,
+    /// In ascending order; `None` for all, if perhaps only in some region.
+    victims: Option<Vec<usize>>,
+}
+
+impl Planned {
+    fn addresses(&self, agent: usize) -> bool {
+        let among = |victims: &Vec<usize>| victims.binary_search(&agent).is_ok();
+        self.victims.as_ref().is_none_or(among)
+    }
+}
+
+/// How one agent's clock differs from the host's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Clock {
+    /// Its seconds per second of the host.
+    pub rate: f64,
+    /// How much later than the host's its first period begins, in periods.
+    pub phase: f64,
+}
+
+impl Plan {
+    /// Settles `faults`, which have passed [`Fault::check`], for one run.
+    pub fn new(faults: &[Fault], run: Run) -> Self {
+        let planned = faults.iter().enumerate().map(|(index, fault)| {
+            let (at_us, until_us) = (run.time_us(fault.at), fault.until.map(|t| run.time_us(t)));
+            let (region, victims) = match &fault.who {
+                Who::All => (None, None),
+                Who::Fraction(share) => (None, Some(draw(*share, run.agents, run.seed, index))),
+                Who::Ids(ids) => (None, Some(ids.within(run.agents))),
+                Who::Region(region) => (Some(*region), None),
+            };
+            Planned {
+                kind: fault.kind,
+                scope: match fault.kind {
+                    Kind::Join => Scope::new(0, Some(at_us), region),
+                    _ => Scope::new(at_us, until_us, region),
+                },
+                end_us: until_us.unwrap_or(run.time_us(1.0)),
+                ends: until_us.is_some(),
+                victims,
+            }
+        });
+        Self {
+            run,
+            planned: planned.collect(),
+        }
+    }
+
+    /// The agents that the fault at `index` of the list addresses, in ascending order; `None` where
+    /// that is decided as the run goes or all of them are meant.
+    pub fn victims(&self, index: usize) -> Option<&[usize]> {
+        self.planned.get(index)?.victims.as_deref()
+    }
+
+    /// The clock of an agent, all faults of clocks together.
+    pub fn clock(&self, agent: usize) -> Clock {
+        let exact = Clock {
+            rate: 1.0,
+            phase: 0.0,
+        };
+        self.of(agent)
+            .fold(exact, |clock, (index, planned)| match planned.kind {
+                Kind::Clock { rate, phase } => {
+                    let mut rng = self.rng(index, agent);
+                    let off = rate * (2.0 * rng.random::<f64>() - 1.0);
+                    Clock {
+                        rate: clock.rate * (1.0 + off),
+                        phase: clock.phase + phase * rng.random::<f64>(),
+                    }
+                }
+                _ => clock,
+            })
+    }
+
+    /// The link to `agent` with all that is wrong with it. `fresh` makes the bare link, and makes it
+    /// again when the agent restarts. The first fault of the list is nearest to the agent: what it
+    /// does to an observation comes last and what it does to a command first.
+    pub fn stack<'l, L: Link + 'l>(
+        &self,
+        agent: usize,
+        fresh: impl Fn() -> L + Send + 'l,
+    ) -> Box<dyn Link + 'l> {
+        let reset = Reset::default();
+        let restarts =
+            |(_, planned): (usize, &Planned)| planned.kind == Kind::Crash && planned.ends;
+        let bare: Box<dyn Link + 'l> = match self.of(agent).any(restarts) {
+            true => Box::new(Restartable::new(fresh, reset.clone())),
+            false => Box::new(fresh()),
+        };
+        self.of(agent).fold(bare, |link, (index, planned)| {
+            let rng = || self.rng(index, agent);
+            planned.wrap(link, rng, &reset)
+        })
+    }
+
+    /// The faults that address an agent, with their places in the list.
+    fn of(&self, agent: usize) -> impl Iterator<Item = (usize, &Planned)> {
+        let all = self.planned.iter().enumerate();
+        all.filter(move |(_, planned)| planned.addresses(agent))
+    }
+
+    /// The random stream of one fault of one agent.
+    fn rng(&self, index: usize, agent: usize) -> ChaCha8Rng {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.run.seed);
+        // Above those of episodes, which are numbered from 0, and below those of `draw`.
+        rng.set_stream(((index as u64 + 1) << 32) | agent as u64);
+        rng
+    }
+}
+
+impl Planned {
+    fn wrap<'l>(
+        &self,
+        link: Box<dyn Link + 'l>,
+        rng: impl Fn() -> ChaCha8Rng,
+        reset: &Reset,
+    ) -> Box<dyn Link + 'l> {
+        let scope = self.scope;
+        let onset = |drift| match drift {
+            true => Onset::Drift {
+                end_us: self.end_us,
+            },
+            false => Onset::Sudden,
+        };
+        match self.kind {
+            Kind::Crash => Box::new(Crash::within(link, scope, reset.clone())),
+            Kind::Join => Box::new(Join::new(link, scope)),
+            Kind::Blackout => Box::new(Blackout::new(link, scope)),
+            Kind::Stuck { value } => {
+                Box::new(Stuck::new(link, scope, value.map(|force| force as f32)))
+            }
+            Kind::Gain { factor, drift } => {
+                Box::new(Gain::new(link, scope, factor as f32, onset(drift)))
+            }
+            Kind::Bias { value, drift } => {
+                Box::new(Bias::new(link, scope, value as f32, onset(drift)))
+            }
+            Kind::Invert => Box::new(Invert::new(link, scope)),
+            Kind::Noise { std } => Box::new(Noise::new(link, scope, std as f32, rng())),
+            Kind::SensorBias { value } => Box::new(SensorBias::new(link, scope, value as f32)),
+            Kind::Dropout { p } => Box::new(Dropout::new(link, scope, p, rng())),
+            Kind::Freeze => Box::new(Freeze::new(link, scope)),
+            Kind::Loss { p } => Box::new(Loss::new(link, scope, p, rng())),
+            Kind::Delay { steps, jitter } => {
+                Box::new(Delay::new(link, scope, steps, jitter, rng()))
+            }
+            Kind::Duplicate { p } => Box::new(Duplicate::new(link, scope, p, rng())),
+            Kind::Reorder { p } => Box::new(Reorder::new(link, scope, p, rng())),
+            Kind::Corrupt { p } => Box::new(Corrupt::new(link, scope, p, rng())),
+            // The swarm asks for clocks when it schedules its agents.
+            Kind::Clock { .. } => link,
+        }
+    }
+}
+
+/// A share of the agents, rounded, in ascending order, drawn for the fault at `index` of the list.
+pub(super) fn draw(fraction: f64, agents: usize, seed: u64, index: usize) -> Vec<usize> {
+    let count = (fraction * agents as f64).round() as usize;
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(u64::MAX - index as u64);
+    let mut ids: Vec<usize> = (0..agents).collect();
+    let (chosen, _) = ids.partial_shuffle(&mut rng, count.min(agents));
+    let mut chosen = chosen.to_vec();
+    chosen.sort_unstable();
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::probe::{Log, drive, forces};
+
+    fn plan(faults: &[&str], seed: u64) -> Plan {
+        let faults: Vec<Fault> = faults.iter().map(|text| text.parse().unwrap()).collect();
+        let run = Run {
+            agents: 100,
+            steps: 10,
+            interval_us: 1000.0,
+            seed,
+        };
+        Plan::new(&faults, run)
+    }
+
+    #[test]
+    fn shares_of_a_swarm_are_drawn_for_each_fault_and_seed_apart() {
+        let faults = ["crash,fraction=0.3", "loss,p=1,fraction=0.3"];
+        let one = plan(&faults, 1);
+        let victims = |plan: &Plan, index| plan.victims(index).unwrap().to_vec();
+        assert_eq!(victims(&one, 0).len(), 30);
+        assert!(victims(&one, 0).is_sorted());
+        assert_ne!(victims(&one, 0), victims(&one, 1));
+        assert_eq!(victims(&one, 0), victims(&plan(&faults, 1), 0));
+        assert_ne!(victims(&one, 0), victims(&plan(&faults, 2), 0));
+        assert_eq!(plan(&["invert"], 1).victims(0), None);
+        assert_eq!(plan(&["invert,ids=5+2"], 1).victims(0), Some(&[2, 5][..]));
+    }
+
+    #[test]
+    fn the_first_fault_of_the_list_is_nearest_to_the_agent() {
+        let log = Log::default();
+        let last = |faults: &[&str]| {
+            let mut link = plan(faults, 1).stack(0, || log.probe());
+            forces(&mut link, 4)[3]
+        };
+        // The probe commands 3: (3 + 1) · 2 and 3 · 2 + 1.
+        assert_eq!(last(&["bias,value=1", "gain,factor=2"]), Some(8.0));
+        assert_eq!(last(&["gain,factor=2", "bias,value=1"]), Some(7.0));
+    }
+
+    #[test]
+    fn times_are_shares_of_the_run() {
+        let log = Log::default();
+        let mut link =
+            plan(&["crash,at=0.3,until=0.6", "stuck,at=0.8"], 1).stack(0, || log.probe());
+        let told = forces(&mut link, 10);
+        let heard: Vec<bool> = told.iter().map(Option::is_some).collect();
+        assert_eq!(
+            heard,
+            [
+                true, true, true, false, false, false, true, true, true, true
+            ]
+        );
+        assert_eq!(told[7..], [Some(7.0); 3]);
+    }
+
+    #[test]
+    fn a_drift_without_an_end_ends_with_the_run() {
+        let log = Log::default();
+        let mut link = plan(&["bias,value=10,drift=true"], 1).stack(0, || log.probe());
+        // After 5 of 10 steps half the bias is there.
+        assert_eq!(forces(&mut link, 6)[5], Some(10.0));
+    }
+
+    #[test]
+    fn a_restart_reaches_the_agent_through_other_faults_which_keep_their_state() {
+        let log = Log::default();
+        let faults = ["stuck,at=0.2", "crash,at=0.4,until=0.6"];
+        let mut link = plan(&faults, 1).stack(0, || log.probe());
+        let told = drive(&mut link, 8);
+        // Stuck at step 1's command, before and after the agent's reboot.
+        assert_eq!(told[7].map(|a| a.force), Some(1.0));
+        let mut link = plan(&faults[1..], 1).stack(0, || log.probe());
+        assert_eq!(drive(&mut link, 8)[7].map(|a| a.velocity[0]), Some(2.0));
+    }
+
+    #[test]
+    fn late_agents_are_silent_until_they_join() {
+        let log = Log::default();
+        let mut link = plan(&["join,at=0.2"], 1).stack(0, || log.probe());
+        assert_eq!(forces(&mut link, 3), [None, None, Some(2.0)]);
+    }
+
+    #[test]
+    fn an_agents_random_numbers_are_its_own() {
+        let seen = |faults: &[&str], seed, agent| {
+            let log = Log::default();
+            drive(&mut plan(faults, seed).stack(agent, || log.probe()), 10);
+            log.all()
+        };
+        let noise = &["noise,std=1"][..];
+        assert_eq!(seen(noise, 1, 3), seen(noise, 1, 3));
+        assert_ne!(seen(noise, 1, 3), seen(noise, 1, 4));
+        assert_ne!(seen(noise, 1, 3), seen(noise, 2, 3));
+        let second = &["invert,ids=4", "noise,std=1"][..];
+        assert_ne!(seen(noise, 1, 3), seen(second, 1, 3));
+        assert_eq!(
+            seen(&["noise,std=1,ids=4"], 1, 3),
+            seen(&[], 1, 3),
+            "not addressed"
+        );
+    }
+
+    #[test]
+    fn clocks_scatter_within_their_limits() {
+        let plan = plan(&["clock,rate=0.02,phase=0.5,ids=0..98"], 1);
+        let clocks: Vec<Clock> = (0..99).map(|agent| plan.clock(agent)).collect();
+        assert!(clocks.iter().all(|c| (0.98..=1.02).contains(&c.rate)));
+        assert!(clocks.iter().all(|c| (0.0..=0.5).contains(&c.phase)));
+        // Of 99 uniform draws some lie in the outer tenths: the chance of none is below 1e-4.
+        assert!(clocks.iter().any(|c| c.rate < 0.984) && clocks.iter().any(|c| c.rate > 1.016));
+        assert!(clocks.iter().any(|c| c.phase < 0.05) && clocks.iter().any(|c| c.phase > 0.45));
+        let exact = Clock {
+            rate: 1.0,
+            phase: 0.0,
+        };
+        assert_eq!(plan.clock(99), exact);
+    }
+}

@@ -1,0 +1,264 @@
+//! Faults of what an agent senses. The target and the position are not sensed with the field and
+//! stay right.
+
+use super::{OwnedObservation, Scope};
+use crate::link::{Link, LinkError};
+use agent_core::agent::Action;
+use agent_core::message::{Observation, Patch, Samples};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+/// Sends `observation` with other readings of the field, which `read` makes of the true ones;
+/// `cells` is working memory.
+fn send_read_as(
+    inner: &mut impl Link,
+    observation: &Observation<'_>,
+    cells: &mut Vec<f32>,
+    read: impl FnMut(f32) -> f32,
+) -> Result<(), LinkError> {
+    cells.clear();
+    cells.extend(observation.patch.field.iter().map(read));
+    inner.send(&Observation {
+        patch: Patch {
+            field: Samples::new(cells),
+            ..observation.patch
+        },
+        ..*observation
+    })
+}
+
+/// A sensor with Gaussian noise, drawn anew for each cell and step.
+pub struct Noise<L> {
+    inner: L,
+    scope: Scope,
+    std: f32,
+    rng: ChaCha8Rng,
+    cells: Vec<f32>,
+}
+
+impl<L> Noise<L> {
+    /// `inner`, shown cells with noise of standard deviation `std` while `scope` holds.
+    pub fn new(inner: L, scope: Scope, std: f32, rng: ChaCha8Rng) -> Self {
+        Self {
+            inner,
+            scope,
+            std,
+            rng,
+            cells: Vec::new(),
+        }
+    }
+}
+
+impl<L: Link> Link for Noise<L> {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        if !self.scope.covers(observation) {
+            return self.inner.send(observation);
+        }
+        let (rng, std) = (&mut self.rng, self.std);
+        send_read_as(&mut self.inner, observation, &mut self.cells, |z| {
+            let noise: f32 = StandardNormal.sample(rng);
+            z + std * noise
+        })
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        self.inner.receive(now_us)
+    }
+}
+
+/// A sensor whose zero has moved.
+pub struct SensorBias<L> {
+    inner: L,
+    scope: Scope,
+    value: f32,
+    cells: Vec<f32>,
+}
+
+impl<L> SensorBias<L> {
+    /// `inner`, shown cells that are too high by `value` while `scope` holds.
+    pub fn new(inner: L, scope: Scope, value: f32) -> Self {
+        Self {
+            inner,
+            scope,
+            value,
+            cells: Vec::new(),
+        }
+    }
+}
+
+impl<L: Link> Link for SensorBias<L> {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        if !self.scope.covers(observation) {
+            return self.inner.send(observation);
+        }
+        let value = self.value;
+        send_read_as(&mut self.inner, observation, &mut self.cells, |z| z + value)
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        self.inner.receive(now_us)
+    }
+}
+
+/// A sensor with cells that fail now and then, and say so by reading NaN.
+pub struct Dropout<L> {
+    inner: L,
+    scope: Scope,
+    p: f64,
+    rng: ChaCha8Rng,
+    cells: Vec<f32>,
+}
+
+impl<L> Dropout<L> {
+    /// `inner`, shown NaN in each cell with probability `p` while `scope` holds.
+    pub fn new(inner: L, scope: Scope, p: f64, rng: ChaCha8Rng) -> Self {
+        Self {
+            inner,
+            scope,
+            p,
+            rng,
+            cells: Vec::new(),
+        }
+    }
+}
+
+impl<L: Link> Link for Dropout<L> {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        if !self.scope.covers(observation) {
+            return self.inner.send(observation);
+        }
+        let (rng, p) = (&mut self.rng, self.p);
+        send_read_as(&mut self.inner, observation, &mut self.cells, |z| {
+            match rng.random::<f64>() < p {
+                true => f32::NAN,
+                false => z,
+            }
+        })
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        self.inner.receive(now_us)
+    }
+}
+
+/// A sensor that shows the same picture for ever.
+pub struct Freeze<L> {
+    inner: L,
+    scope: Scope,
+    frozen: Option<OwnedObservation>,
+}
+
+impl<L> Freeze<L> {
+    /// `inner`, shown again and again the first patch that it is shown while `scope` holds.
+    pub fn new(inner: L, scope: Scope) -> Self {
+        Self {
+            inner,
+            scope,
+            frozen: None,
+        }
+    }
+}
+
+impl<L: Link> Link for Freeze<L> {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        if !self.scope.covers(observation) {
+            self.frozen = None;
+            return self.inner.send(observation);
+        }
+        let frozen = self.frozen.get_or_insert_with(|| observation.into());
+        self.inner.send(&Observation {
+            patch: frozen.patch(),
+            ..*observation
+        })
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        self.inner.receive(now_us)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::probe::{INTERVAL_US, Log, drive, observe};
+    use rand::SeedableRng;
+
+    fn steps(from: u64, until: u64) -> Scope {
+        Scope::new(from * INTERVAL_US, Some(until * INTERVAL_US), None)
+    }
+
+    fn rng(seed: u64) -> ChaCha8Rng {
+        ChaCha8Rng::seed_from_u64(seed)
+    }
+
+    /// The mean of 10,000 draws of standard deviation 0.5 scatters by 0.005 and their variance by
+    /// √2 % of 0.25; four times that is allowed.
+    #[test]
+    fn noise_has_no_mean_and_the_asked_for_deviation() {
+        let log = Log::default();
+        let mut link = Noise::new(log.probe(), steps(0, 9), 0.5, rng(1));
+        link.send(&observe(0, 0.5, &[3.0; 10_000])).unwrap();
+        let seen = &log.all()[0].field;
+        let mean = seen.iter().map(|&z| f64::from(z)).sum::<f64>() / 1e4;
+        let variance = (seen.iter().map(|&z| (f64::from(z) - mean).powi(2))).sum::<f64>() / 1e4;
+        assert!((mean - 3.0).abs() < 0.02, "{mean}");
+        assert!((variance / 0.25 - 1.0).abs() < 0.057, "{variance}");
+    }
+
+    #[test]
+    fn noise_comes_again_with_its_seed_and_stays_within_its_time() {
+        let seen = |seed| {
+            let log = Log::default();
+            drive(&mut Noise::new(log.probe(), steps(1, 3), 0.1, rng(seed)), 4);
+            log.all()
+        };
+        let one = seen(1);
+        assert_eq!(
+            (&one[0].field, &one[3].field),
+            (&vec![0.0; 4], &vec![3.0; 4])
+        );
+        assert!(one[1].field.iter().all(|z| *z != 1.0));
+        assert_ne!(one[1].field[0] - 1.0, one[2].field[0] - 2.0);
+        assert_eq!(one, seen(1));
+        assert_ne!(one, seen(2));
+    }
+
+    #[test]
+    fn a_sensor_bias_shifts_the_field_and_not_the_target() {
+        let log = Log::default();
+        let mut link = SensorBias::new(log.probe(), steps(0, 9), -2.0);
+        let (field, target) = ([1.0, 5.0], [7.0, 8.0]);
+        let mut observation = observe(0, 0.5, &field);
+        observation.patch.target = Samples::new(&target);
+        link.send(&observation).unwrap();
+        let seen = &log.all()[0];
+        assert_eq!(seen.field, [-1.0, 3.0]);
+        assert_eq!(seen.target, target);
+        assert_eq!(seen.inside, observation.patch.inside);
+    }
+
+    /// Of 10,000 cells 3,000 ± 46 (one standard deviation) drop out.
+    #[test]
+    fn dropped_cells_say_so_and_the_others_are_right() {
+        let log = Log::default();
+        let mut link = Dropout::new(log.probe(), steps(0, 9), 0.3, rng(1));
+        link.send(&observe(0, 0.5, &[1.5; 10_000])).unwrap();
+        let seen = &log.all()[0].field;
+        let dropped = seen.iter().filter(|z| z.is_nan()).count();
+        assert!((2800..3200).contains(&dropped), "{dropped}");
+        assert_eq!(seen.iter().filter(|z| **z == 1.5).count(), 10_000 - dropped);
+    }
+
+    #[test]
+    fn a_frozen_sensor_repeats_its_first_patch_at_the_place_and_time_of_the_agent() {
+        let log = Log::default();
+        let mut link = Freeze::new(log.probe(), steps(1, 3));
+        for step in 0..4 {
+            let x = 0.1 * step as f32;
+            link.send(&observe(step, x, &[step as f32; 2])).unwrap();
+        }
+        assert_eq!(log.arrivals(), [(0, 0.0), (1, 1.0), (2, 1.0), (3, 3.0)]);
+        assert_eq!(log.all()[2].position[0], 0.2);
+    }
+}

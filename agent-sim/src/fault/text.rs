@@ -1,0 +1,628 @@
+//! Faults as people write them: `crash,fraction=0.3,at=0.5` on a command line, or the same
+//! parameters as a table in a file.
+//!
+//! ```toml
+//! [[fault]]
+//! kind = "crash"
+//! fraction = 0.3
+//! at = 0.5
+//! ```
+//!
+//! | fault | what it takes | what it does |
+//! | --- | --- | --- |
+//! | `crash` | `restart` (same as `until`) | silence; after `until` a fresh agent |
+//! | `join` | | not there before `at` |
+//! | `blackout` | `region` | no observations, no commands |
+//! | `stuck` | `value` | the actuator keeps its last command, or this force |
+//! | `gain` | `factor`, `drift` | forces times a factor |
+//! | `bias` | `value`, `drift` | forces plus an offset |
+//! | `invert` | | force and velocity change sign |
+//! | `noise` | `std` | Gaussian noise on every cell |
+//! | `sensor-bias` | `value` | an offset on every cell |
+//! | `dropout` | `p` | cells read NaN |
+//! | `freeze` | | the patch of `at` for ever |
+//! | `loss` | `p` | observations do not arrive |
+//! | `delay` | `steps`, `jitter` | observations arrive late |
+//! | `duplicate` | `p` | observations arrive twice |
+//! | `reorder` | `p` | observations arrive after the next one |
+//! | `corrupt` | `p` | one to three bytes of a frame change |
+//! | `clock` | `rate`, `phase` | clocks run apart |
+//!
+//! All but `clock` take `at` and `until`, shares of the run, which is meant as a whole without them.
+//! One of `fraction=0.3`, `ids=0+3+10..20` and `region=0.2..0.6x0.1..0.4` says who is meant, instead
+//! of all agents.
+
+use super::{BadFault, Fault, Kind, Who};
+use serde::de::{self, Deserialize, Deserializer, MapAccess};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// The faults, each with a text that shows how to write it.
+const EXAMPLES: [(&str, &str); 17] = [
+    ("crash", "crash,fraction=0.3,at=0.5"),
+    ("join", "join,fraction=0.5,at=0.5"),
+    ("blackout", "blackout,region=0.2..0.6,at=0.3,until=0.6"),
+    ("stuck", "stuck,value=5"),
+    ("gain", "gain,factor=0.5"),
+    ("bias", "bias,value=5"),
+    ("invert", "invert,ids=0"),
+    ("noise", "noise,std=0.1"),
+    ("sensor-bias", "sensor-bias,value=0.1"),
+    ("dropout", "dropout,p=0.1"),
+    ("freeze", "freeze,at=0.5"),
+    ("loss", "loss,p=0.1"),
+    ("delay", "delay,steps=2,jitter=1"),
+    ("duplicate", "duplicate,p=0.1"),
+    ("reorder", "reorder,p=0.1"),
+    ("corrupt", "corrupt,p=0.1"),
+    ("clock", "clock,rate=0.02,phase=1"),
+];
+
+/// Names of all faults.
+pub fn names() -> Vec<&'static str> {
+    EXAMPLES.iter().map(|(name, _)| *name).collect()
+}
+
+/// How to write the fault of that name.
+pub(super) fn example(kind: &str) -> &'static str {
+    let found = EXAMPLES.iter().find(|(name, _)| *name == kind);
+    found.map_or("", |(_, example)| *example)
+}
+
+/// The parameters of the fault of that name.
+pub fn takes(kind: &str) -> Vec<&'static str> {
+    let own: &[&str] = match kind {
+        "crash" => &["restart"],
+        "stuck" | "sensor-bias" => &["value"],
+        "gain" => &["factor", "drift"],
+        "bias" => &["value", "drift"],
+        "noise" => &["std"],
+        "dropout" | "loss" | "duplicate" | "reorder" | "corrupt" => &["p"],
+        "delay" => &["steps", "jitter"],
+        "clock" => &["rate", "phase"],
+        _ => &[],
+    };
+    let whom: &[&str] = match kind {
+        "blackout" => &["region"],
+        // An agent has one clock for the whole run, wherever it goes.
+        "clock" => &["fraction", "ids"],
+        _ => &["fraction", "ids", "region"],
+    };
+    let when: &[&str] = match kind {
+        "clock" => &[],
+        "join" => &["at"],
+        _ => &["at", "until"],
+    };
+    [own, whom, when].concat()
+}
+
+/// The one of `known` that `given` is most likely meant to be.
+fn nearest(given: &str, known: &[&'static str]) -> Option<&'static str> {
+    let distance = |name: &&'static str| strsim::damerau_levenshtein(given, name);
+    let best = known.iter().min_by_key(|name| distance(name))?;
+    // More than a third of the letters wrong is another word.
+    (3 * distance(best) <= best.len().max(3)).then_some(best)
+}
+
+/// Parameters by name, as text, until they are taken for a fault of this kind.
+struct Given {
+    kind: &'static str,
+    values: Vec<(&'static str, String)>,
+}
+
+impl Given {
+    fn new(
+        kind: &str,
+        given: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, BadFault> {
+        let names = names();
+        let Some(kind) = names.iter().copied().find(|name| *name == kind) else {
+            return Err(BadFault::UnknownKind {
+                given: kind.to_owned(),
+                nearest: nearest(kind, &names),
+            });
+        };
+        let known = takes(kind);
+        let mut values: Vec<(&'static str, String)> = Vec::new();
+        for (name, text) in given {
+            let Some(parameter) = known.iter().copied().find(|known| *known == name) else {
+                return Err(BadFault::UnknownParameter {
+                    kind,
+                    nearest: nearest(&name, &known),
+                    given: name,
+                });
+            };
+            if values.iter().any(|(other, _)| *other == parameter) {
+                return Err(BadFault::Repeated { parameter });
+            }
+            values.push((parameter, text));
+        }
+        Ok(Self { kind, values })
+    }
+
+    fn text(&self, parameter: &'static str) -> Option<&str> {
+        let found = self.values.iter().find(|(name, _)| *name == parameter);
+        found.map(|(_, text)| text.as_str())
+    }
+
+    /// The value of a parameter that may be left out.
+    fn optional<T: FromStr>(
+        &self,
+        parameter: &'static str,
+        wanted: &'static str,
+    ) -> Result<Option<T>, BadFault> {
+        let read = |text: &str| {
+            text.parse().map_err(|_| BadFault::Unreadable {
+                parameter,
+                text: text.to_owned(),
+                wanted,
+            })
+        };
+        self.text(parameter).map(read).transpose()
+    }
+
+    fn number(&self, parameter: &'static str) -> Result<Option<f64>, BadFault> {
+        self.optional(parameter, "a number")
+    }
+
+    fn needed(&self, parameter: &'static str) -> Result<f64, BadFault> {
+        self.number(parameter)?.ok_or(self.missing(parameter))
+    }
+
+    fn missing(&self, parameter: &'static str) -> BadFault {
+        BadFault::Missing {
+            kind: self.kind,
+            parameter,
+        }
+    }
+
+    /// At most one of two parameters.
+    fn apart(&self, first: &'static str, second: &'static str) -> Result<(), BadFault> {
+        match (self.text(first), self.text(second)) {
+            (Some(_), Some(_)) => Err(BadFault::Together { first, second }),
+            _ => Ok(()),
+        }
+    }
+
+    fn drift(&self) -> Result<bool, BadFault> {
+        let drift = self.optional("drift", "true or false")?;
+        Ok(drift.unwrap_or(false))
+    }
+
+    fn kind(&self) -> Result<Kind, BadFault> {
+        Ok(match self.kind {
+            "crash" => Kind::Crash,
+            "join" => Kind::Join,
+            "blackout" => Kind::Blackout,
+            "stuck" => Kind::Stuck {
+                value: self.number("value")?,
+            },
+            "gain" => Kind::Gain {
+                factor: self.needed("factor")?,
+                drift: self.drift()?,
+            },
+            "bias" => Kind::Bias {
+                value: self.needed("value")?,
+                drift: self.drift()?,
+            },
+            "invert" => Kind::Invert,
+            "noise" => Kind::Noise {
+                std: self.needed("std")?,
+            },
+            "sensor-bias" => Kind::SensorBias {
+                value: self.needed("value")?,
+            },
+            "freeze" => Kind::Freeze,
+            "delay" => {
+                let whole = "a whole number, 0 or more";
+                Kind::Delay {
+                    steps: (self.optional("steps", whole)?).ok_or(self.missing("steps"))?,
+                    jitter: self.optional("jitter", whole)?.unwrap_or(0),
+                }
+            }
+            "clock" => {
+                let (rate, phase) = (self.number("rate")?, self.number("phase")?);
+                if rate.or(phase).is_none() {
+                    return Err(self.missing("rate or phase"));
+                }
+                Kind::Clock {
+                    rate: rate.unwrap_or(0.0),
+                    phase: phase.unwrap_or(0.0),
+                }
+            }
+            chance => {
+                let p = self.needed("p")?;
+                match chance {
+                    "dropout" => Kind::Dropout { p },
+                    "loss" => Kind::Loss { p },
+                    "duplicate" => Kind::Duplicate { p },
+                    "reorder" => Kind::Reorder { p },
+                    _ => Kind::Corrupt { p },
+                }
+            }
+        })
+    }
+
+    fn who(&self) -> Result<Who, BadFault> {
+        self.apart("fraction", "ids")?;
+        self.apart("fraction", "region")?;
+        self.apart("ids", "region")?;
+        if let Some(share) = self.number("fraction")? {
+            return Ok(Who::Fraction(share));
+        }
+        match (self.text("ids"), self.text("region")) {
+            (Some(ids), _) => ids.parse().map(Who::Ids),
+            (_, Some(region)) => region.parse().map(Who::Region),
+            (None, None) => Ok(Who::All),
+        }
+    }
+
+    fn until(&self) -> Result<Option<f64>, BadFault> {
+        self.apart("restart", "until")?;
+        match self.text("restart") {
+            Some("never") => Ok(None),
+            Some(_) => self.optional("restart", "never or a share of the run"),
+            None => self.number("until"),
+        }
+    }
+
+    fn fault(self) -> Result<Fault, BadFault> {
+        let fault = Fault {
+            kind: self.kind()?,
+            who: self.who()?,
+            at: self.number("at")?.unwrap_or(0.0),
+            until: self.until()?,
+        };
+        fault.check_values()?;
+        Ok(fault)
+    }
+}
+
+impl FromStr for Fault {
+    type Err = BadFault;
+
+    fn from_str(text: &str) -> Result<Self, BadFault> {
+        let mut parts = text.split(',').map(str::trim);
+        let kind = parts.next().unwrap_or_default();
+        let parameters = parts.map(|part| match part.split_once('=') {
+            Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
+            None => Err(BadFault::NotAParameter {
+                part: part.to_owned(),
+            }),
+        });
+        Given::new(kind, parameters.collect::<Result<Vec<_>, _>>()?)?.fault()
+    }
+}
+
+/// A parameter's value, in the type that a file gives it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(untagged, expecting = "expected a number, a text, true or false")]
+enum Value {
+    Truth(bool),
+    Whole(i64),
+    Number(f64),
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truth(value) => value.fmt(f),
+            Self::Whole(value) => value.fmt(f),
+            Self::Number(value) => value.fmt(f), // the shortest text that reads as the same number
+            Self::Text(value) => value.fmt(f),
+        }
+    }
+}
+
+impl Kind {
+    /// The name that people write.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Crash => "crash",
+            Self::Join => "join",
+            Self::Blackout => "blackout",
+            Self::Stuck { .. } => "stuck",
+            Self::Gain { .. } => "gain",
+            Self::Bias { .. } => "bias",
+            Self::Invert => "invert",
+            Self::Noise { .. } => "noise",
+            Self::SensorBias { .. } => "sensor-bias",
+            Self::Dropout { .. } => "dropout",
+            Self::Freeze => "freeze",
+            Self::Loss { .. } => "loss",
+            Self::Delay { .. } => "delay",
+            Self::Duplicate { .. } => "duplicate",
+            Self::Reorder { .. } => "reorder",
+            Self::Corrupt { .. } => "corrupt",
+            Self::Clock { .. } => "clock",
+        }
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, Value)> {
+        let number = |name, value: f64| (name, Value::Number(value));
+        let drifting = |first, drift| match drift {
+            true => vec![first, ("drift", Value::Truth(true))],
+            false => vec![first],
+        };
+        match *self {
+            Self::Crash
+            | Self::Join
+            | Self::Blackout
+            | Self::Invert
+            | Self::Freeze
+            | Self::Stuck { value: None } => Vec::new(),
+            Self::Stuck { value: Some(value) } | Self::SensorBias { value } => {
+                vec![number("value", value)]
+            }
+            Self::Gain { factor, drift } => drifting(number("factor", factor), drift),
+            Self::Bias { value, drift } => drifting(number("value", value), drift),
+            Self::Noise { std } => vec![number("std", std)],
+            Self::Dropout { p }
+            | Self::Loss { p }
+            | Self::Duplicate { p }
+            | Self::Reorder { p }
+            | Self::Corrupt { p } => vec![number("p", p)],
+            Self::Delay { steps, jitter } => {
+                let steps = ("steps", Value::Whole(steps.into()));
+                match jitter {
+                    0 => vec![steps],
+                    _ => vec![steps, ("jitter", Value::Whole(jitter.into()))],
+                }
+            }
+            Self::Clock { rate, phase } => vec![number("rate", rate), number("phase", phase)],
+        }
+    }
+}
+
+impl Fault {
+    /// All that has to be written down, in the order in which it is.
+    fn parameters(&self) -> Vec<(&'static str, Value)> {
+        let mut all = self.kind.parameters();
+        match &self.who {
+            Who::All => {}
+            Who::Fraction(share) => all.push(("fraction", Value::Number(*share))),
+            Who::Ids(ids) => all.push(("ids", Value::Text(ids.to_string()))),
+            Who::Region(region) => all.push(("region", Value::Text(region.to_string()))),
+        }
+        if self.at != 0.0 {
+            all.push(("at", Value::Number(self.at)));
+        }
+        if let Some(until) = self.until {
+            all.push(("until", Value::Number(until)));
+        }
+        all
+    }
+}
+
+/// The text that reads as this fault.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.name())?;
+        for (name, value) in self.parameters() {
+            write!(f, ",{name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Fault {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let parameters = self.parameters();
+        let mut map = serializer.serialize_map(Some(parameters.len() + 1))?;
+        map.serialize_entry("kind", self.kind.name())?;
+        for (name, value) in &parameters {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Fault {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Table)
+    }
+}
+
+/// Reads a table of parameters.
+struct Table;
+
+impl<'de> de::Visitor<'de> for Table {
+    type Value = Fault;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table with the kind of a fault and its parameters")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fault, A::Error> {
+        let (mut kind, mut parameters) = (None, Vec::new());
+        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+            match name.as_str() {
+                "kind" => kind = Some(value.to_string()),
+                _ => parameters.push((name, value.to_string())),
+            }
+        }
+        let kind = kind.ok_or(BadFault::NoKind).map_err(de::Error::custom)?;
+        Given::new(&kind, parameters)
+            .and_then(Given::fault)
+            .map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn refusal(text: &str) -> String {
+        text.parse::<Fault>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_fault_reads_from_its_example() {
+        for (name, example) in EXAMPLES {
+            let fault: Fault = example.parse().unwrap();
+            assert_eq!(fault.kind.name(), name);
+            assert_eq!(fault.to_string(), example);
+        }
+    }
+
+    #[test]
+    fn texts_read_as_written() {
+        let delay: Fault = "delay,steps=2,jitter=1,at=0.25".parse().unwrap();
+        assert_eq!(
+            delay,
+            Fault {
+                at: 0.25,
+                ..Fault::new(Kind::Delay {
+                    steps: 2,
+                    jitter: 1
+                })
+            }
+        );
+        let crash: Fault = "crash, ids=0+3+10..20, restart=0.75".parse().unwrap();
+        assert_eq!(crash.to_string(), "crash,ids=0+3+10..20,until=0.75");
+        let for_good: Fault = "crash,restart=never".parse().unwrap();
+        assert_eq!(for_good, Fault::new(Kind::Crash));
+    }
+
+    #[test]
+    fn refusals_say_what_would_do() {
+        for (text, said) in [
+            ("crsh", &["'crsh'", "did you mean 'crash'?", "blackout"][..]),
+            ("", &["''", "choose one of"]),
+            ("earthquake", &["choose one of: crash, join"]),
+            (
+                "noise,sdt=1",
+                &["noise has no parameter 'sdt'", "did you mean 'std'?"],
+            ),
+            ("crash,std=1", &["crash has no parameter 'std'", "fraction"]),
+            ("clock,rate=0.1,region=0..1", &["clock", "'region'", "ids"]),
+            ("crash,0.3", &["'0.3' is not NAME=VALUE"]),
+            ("noise", &["noise needs std", "noise,std=0.1"]),
+            ("clock", &["clock needs rate or phase"]),
+            ("blackout", &["blackout needs region"]),
+            ("crash,at=0.1,at=0.2", &["at is given twice"]),
+            ("crash,fraction=0.1,ids=0", &["fraction and ids", "one"]),
+            ("crash,until=1,restart=1", &["restart and until"]),
+            ("loss,p=often", &["p is 'often'", "a number"]),
+            ("delay,steps=1.5", &["steps is '1.5'", "whole number"]),
+            ("gain,factor=2,drift=1", &["drift is '1'", "true or false"]),
+            ("crash,ids=1-3", &["ids is '1-3'", "0+3+10..20"]),
+            ("crash,region=1", &["region is '1'", "0.2..0.6"]),
+            ("loss,p=1.5", &["p is 1.5", "between 0 and 1"]),
+            ("crash,at=0.6,until=0.5", &["at is 0.6", "0.5"]),
+        ] {
+            let message = refusal(text);
+            assert!(
+                said.iter().all(|part| message.contains(part)),
+                "{text}: {message}"
+            );
+        }
+    }
+
+    #[derive(serde::Deserialize)]
+    struct File {
+        fault: Vec<Fault>,
+    }
+
+    #[test]
+    fn a_table_and_a_text_are_the_same_fault() {
+        let file: File = toml::from_str(
+            r#"
+            [[fault]]
+            kind = "crash"
+            fraction = 0.3
+            at = 0.5
+
+            [[fault]]
+            kind = "gain"
+            factor = 2
+            drift = true
+            region = "0.2..0.6x0.1..0.4"
+
+            [[fault]]
+            ids = "0+3+10..20"
+            kind = "delay"
+            steps = 2
+            "#,
+        )
+        .unwrap();
+        let texts = [
+            "crash,fraction=0.3,at=0.5",
+            "gain,factor=2,drift=true,region=0.2..0.6x0.1..0.4",
+            "delay,steps=2,ids=0+3+10..20",
+        ];
+        let faults = texts.map(|text| text.parse::<Fault>().unwrap());
+        assert_eq!(file.fault, faults);
+    }
+
+    #[test]
+    fn a_bad_table_is_refused_in_the_same_words() {
+        let refused = |text: &str| toml::from_str::<Fault>(text).unwrap_err().to_string();
+        assert!(refused("kind = 'crash'\nstd = 1").contains("crash has no parameter 'std'"));
+        assert!(refused("at = 0.5").contains("no kind"));
+        assert!(refused("kind = 'loss'\np = nan").contains("p is NaN"));
+        assert!(refused("kind = 'loss'\np = [1]").contains("a number, a text"));
+    }
+
+    fn kinds() -> impl Strategy<Value = Kind> {
+        let share = || 0.0..=1.0;
+        let number = || -1e9..1e9;
+        prop_oneof![
+            Just(Kind::Crash),
+            Just(Kind::Invert),
+            Just(Kind::Freeze),
+            proptest::option::of(number()).prop_map(|value| Kind::Stuck { value }),
+            (number(), any::<bool>()).prop_map(|(factor, drift)| Kind::Gain { factor, drift }),
+            (number(), any::<bool>()).prop_map(|(value, drift)| Kind::Bias { value, drift }),
+            (0.0..1e9).prop_map(|std| Kind::Noise { std }),
+            number().prop_map(|value| Kind::SensorBias { value }),
+            share().prop_map(|p| Kind::Dropout { p }),
+            share().prop_map(|p| Kind::Loss { p }),
+            (any::<u32>(), any::<u32>()).prop_map(|(steps, jitter)| Kind::Delay { steps, jitter }),
+            share().prop_map(|p| Kind::Duplicate { p }),
+            share().prop_map(|p| Kind::Reorder { p }),
+            share().prop_map(|p| Kind::Corrupt { p }),
+        ]
+    }
+
+    fn whom() -> impl Strategy<Value = Who> {
+        let side = || (-1e3..0.0, 0.0..1e3).prop_map(|(low, high)| format!("{low}..{high}"));
+        prop_oneof![
+            Just(Who::All),
+            (0.0..=1.0).prop_map(Who::Fraction),
+            proptest::collection::vec((0usize..99, 0usize..99), 1..4).prop_map(|pairs| {
+                let range = |(a, more): &(usize, usize)| format!("{a}..{}", a + more);
+                let text: Vec<String> = pairs.iter().map(range).collect();
+                Who::Ids(text.join("+").parse().unwrap())
+            }),
+            side().prop_map(|x| Who::Region(x.parse().unwrap())),
+            (side(), side()).prop_map(|(x, y)| Who::Region(format!("{x}x{y}").parse().unwrap())),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_as_the_same_fault(
+            kind in kinds(),
+            who in whom(),
+            at in 0.0..0.5,
+            until in proptest::option::of(0.5..=1.0),
+        ) {
+            let fault = Fault { kind, who, at, until };
+            let text = fault.to_string();
+            let read: Fault = text.parse().unwrap();
+            prop_assert_eq!(&read, &fault, "{}", text);
+            let table = toml::to_string(&fault).unwrap();
+            let read: Fault = toml::from_str(&table).unwrap();
+            prop_assert_eq!(&read, &fault, "{}", table);
+        }
+
+        #[test]
+        fn any_text_is_a_fault_or_an_error(text in "[a-z,=.+x0-9 -]{0,40}") {
+            let _ = text.parse::<Fault>();
+        }
+    }
+}
