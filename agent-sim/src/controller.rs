@@ -1,7 +1,7 @@
 //! Who commands the actuators: nobody, proportional feedback, or a policy.
 
-use crate::episode::{BlownUp, ClosedLoop, Snapshot, time_us};
-use crate::fault::{Crash, Kill};
+use crate::episode::{BlownUp, ClosedLoop, Snapshot};
+use crate::fault::{Fault, Plan, Run};
 use crate::link::{InProcess, Link};
 use crate::metrics::Score;
 use crate::problem::{Episode, Problem, Proportional};
@@ -32,9 +32,9 @@ pub struct Experiment<'p> {
     pub agents: usize,
     /// For how long.
     pub steps: usize,
-    /// Who dies on the way.
-    pub kill: Option<Kill>,
-    /// Decides who that is.
+    /// What goes wrong on the way; each has passed [`Fault::check`].
+    pub faults: &'p [Fault],
+    /// Decides what the faults leave to chance.
     pub seed: u64,
 }
 
@@ -69,26 +69,44 @@ impl Experiment<'_> {
         }
     }
 
+    /// Puts agents at the ends of their links, faults in between, and runs the episode.
     fn drive<L: Link>(
         &self,
         episode: &Episode,
         view: View,
         agents: usize,
-        link: impl Fn() -> L,
+        link: impl Fn() -> L + Copy + Send,
         watch: &mut dyn FnMut(&Snapshot<'_>),
     ) -> Result<Score, BlownUp> {
-        let mut deaths = vec![None; agents];
-        if let Some(kill) = self.kill {
-            let at = time_us(self.problem, kill.step(self.steps) as f64);
-            for victim in kill.victims(agents, self.seed) {
-                deaths[victim] = Some(at);
-            }
+        let problem = self.problem;
+        let positions = (problem.placement)(agents);
+        if self.faults.is_empty() || agents == 0 {
+            let links = (0..agents).map(|_| link()).collect();
+            return self.steer(episode, Swarm::new(problem, view, links, positions), watch);
         }
-        let links = (deaths.into_iter())
-            .map(|at| Crash::new(link(), at))
-            .collect();
-        let positions = (self.problem.placement)(agents);
-        let swarm = Swarm::new(self.problem, view, links, positions);
+        let plan = Plan::new(
+            self.faults,
+            Run {
+                agents,
+                steps: self.steps,
+                interval_us: problem.control_interval * 1e6,
+                seed: self.seed,
+            },
+        );
+        let links = (0..agents).map(|agent| plan.stack(agent, link)).collect();
+        let mut swarm = Swarm::new(problem, view, links, positions);
+        if plan.has_clocks() {
+            swarm = swarm.with_clocks((0..agents).map(|agent| plan.clock(agent)).collect());
+        }
+        self.steer(episode, swarm, watch)
+    }
+
+    fn steer<L: Link>(
+        &self,
+        episode: &Episode,
+        swarm: Swarm<L>,
+        watch: &mut dyn FnMut(&Snapshot<'_>),
+    ) -> Result<Score, BlownUp> {
         let mut run = ClosedLoop::new(self.problem, episode, swarm);
         watch(&run.snapshot());
         for _ in 0..self.steps {

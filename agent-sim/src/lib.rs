@@ -26,7 +26,7 @@
 //!     controller: Controller::Proportional(problem.baseline),
 //!     agents: 8,
 //!     steps: problem.horizon,
-//!     kill: Some("1/3@0.5".parse()?),
+//!     faults: &["crash,fraction=0.3,at=0.5".parse()?],
 //!     seed: 1,
 //! };
 //! let score = experiment.run(&episode, &mut |_| {})?;
@@ -50,8 +50,10 @@ pub mod policy_file;
 pub mod problem;
 pub mod proportional;
 pub mod random_field;
+pub mod recording;
 pub mod report;
 pub mod resample;
+pub mod scenario;
 pub mod sense;
 pub mod swarm;
 pub mod test_set;

@@ -1,4 +1,4 @@
-//! Reading NumPy's `.npy` files: little-endian float32, C order, any shape.
+//! NumPy's `.npy` files: little-endian float32, C order, any shape.
 //!
 //! That is the one layout test sets use, and a reader for it is shorter than the glue around a
 //! general one. Every way a file can be wrong has its own error, because test sets come from
@@ -183,6 +183,23 @@ fn unflatten(mut flat: usize, shape: &[usize]) -> Vec<usize> {
     index
 }
 
+/// The bytes of an `.npy` file with these values.
+///
+/// # Panics
+/// If the shape does not have as many values.
+pub fn encode(shape: &[usize], values: &[f32]) -> Vec<u8> {
+    assert_eq!(shape.iter().product::<usize>(), values.len());
+    let sizes: String = shape.iter().map(|n| format!("{n}, ")).collect();
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({sizes}), }}");
+    // Magic, version and the header's length take 10 bytes; values begin at a multiple of 64.
+    let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((length as u16).to_le_bytes());
+    bytes.extend(format!("{header:<width$}\n", width = length - 1).bytes());
+    bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,6 +265,20 @@ mod tests {
             let _ = parse(&file);
             file.truncate(cut);
             let _ = parse(&file);
+        }
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        for shape in [vec![6], vec![2, 3], vec![1, 2, 3]] {
+            let values = [0.5, -1.0, 3.0e-20, 7.0, 8.0, 9.0];
+            let bytes = encode(&shape, &values);
+            assert_eq!((bytes.len() - 24) % 64, 0);
+            let expected = Array {
+                shape,
+                values: values.to_vec(),
+            };
+            assert_eq!(parse(&bytes), Ok(expected));
         }
     }
 }

@@ -44,6 +44,17 @@ impl OutputFolder {
         }
     }
 
+    /// Removes a file, if it is there.
+    pub fn remove(&self, name: &str) -> Result<(), OutputError> {
+        let path = self.0.join(name);
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                Err(self.error(path, source))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.0

@@ -1,6 +1,7 @@
 //! The agents' bodies: where they are, what they were told to do, and what that does to the field.
 
 use crate::actuate::Kernel;
+use crate::fault::Clock;
 use crate::grid::Edge;
 use crate::link::{Link, LinkError};
 use crate::problem::{Drives, Problem};
@@ -67,26 +68,19 @@ impl Deed {
     }
 }
 
-/// An agent's own clock: it looks and acts when its clock says so.
+/// When an agent looks and acts: at the beginning of each period of its own clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Clock {
-    /// Its seconds per second of the host.
-    pub rate: f64,
-    /// What it shows at the host's time 0, in microseconds.
-    pub offset_us: f64,
-    /// What it will show at the next tick.
-    pub next_us: f64,
+struct Schedule {
+    clock: Clock,
+    ticks: u64,
 }
 
-impl Clock {
-    /// What it shows, if a tick is due; then the next one is set, one period later.
-    fn tick(&mut self, now_us: u64, period_us: f64) -> Option<u64> {
-        let reading = self.offset_us + self.rate * now_us as f64;
-        let due = reading >= self.next_us;
-        due.then(|| {
-            self.next_us += period_us;
-            reading as u64
-        })
+impl Schedule {
+    /// Whether a period has begun since the last time that one had.
+    fn is_due(&mut self, now_us: u64, period_us: f64) -> bool {
+        let due = self.clock.has_begun(self.ticks, now_us, period_us);
+        self.ticks += u64::from(due);
+        due
     }
 }
 
@@ -97,7 +91,7 @@ pub struct Swarm<L> {
     positions: Vec<[f64; 2]>,
     deeds: Vec<Deed>,
     /// None: all agents act together, at the start of every control interval.
-    clocks: Option<Vec<Clock>>,
+    schedules: Option<Vec<Schedule>>,
     groups: Vec<Group>,
     group_size: usize,
     lost: Vec<(usize, LinkError)>,
@@ -146,7 +140,7 @@ impl<L: Link> Swarm<L> {
             deeds: vec![Deed::default(); links.len()],
             links,
             positions,
-            clocks: None,
+            schedules: None,
             groups,
             group_size,
             lost: Vec::new(),
@@ -159,13 +153,14 @@ impl<L: Link> Swarm<L> {
     /// If there are not as many clocks as agents.
     pub fn with_clocks(mut self, clocks: Vec<Clock>) -> Self {
         assert_eq!(clocks.len(), self.links.len(), "one clock per agent");
-        self.clocks = Some(clocks);
+        let schedule = |clock| Schedule { clock, ticks: 0 };
+        self.schedules = Some(clocks.into_iter().map(schedule).collect());
         self
     }
 
     /// Whether agents act by their own clocks.
     pub fn is_unsynchronised(&self) -> bool {
-        self.clocks.is_some()
+        self.schedules.is_some()
     }
 
     /// Shows every agent that is due its patch, lets it decide, and writes the sum of all agents'
@@ -176,62 +171,57 @@ impl<L: Link> Swarm<L> {
     pub fn act(&mut self, field: &[f32], target: &[f32], now_us: u64, force: &mut [f64]) {
         let (problem, size) = (&self.problem, self.group_size);
         let period_us = problem.control_interval * 1e6;
-        let mut no_clocks = Vec::new();
-        let clocks = self.clocks.as_mut().unwrap_or(&mut no_clocks);
-        let mut clocks: Vec<&mut [Clock]> = clocks.chunks_mut(size).collect();
-        clocks.resize_with(self.groups.len(), Default::default);
+        let mut common = Vec::new();
+        let schedules = self.schedules.as_mut().unwrap_or(&mut common);
+        let mut schedules: Vec<&mut [Schedule]> = schedules.chunks_mut(size).collect();
+        schedules.resize_with(self.groups.len(), Default::default);
         self.groups
             .par_iter_mut()
             .zip(self.links.par_chunks_mut(size))
             .zip(self.deeds.par_chunks_mut(size))
             .zip(self.positions.par_chunks(size))
-            .zip(clocks)
+            .zip(schedules)
             .enumerate()
-            .for_each(|(index, ((((group, links), deeds), positions), clocks))| {
-                group.force.fill(0.0);
-                group.cost = Cost::default();
-                let lost = &mut group.lost;
-                let mut fail = |i: usize, error| lost.push((index * size + i, error));
-                // What an agent's clock shows if it is due, sent first to all and then heard from
-                // all: nodes at the end of a wire work at the same time.
-                let mut due = Vec::new();
-                for (i, position) in positions.iter().enumerate() {
-                    let reading = match clocks.get_mut(i) {
-                        None => Some(now_us),
-                        Some(clock) => clock.tick(now_us, period_us),
+            .for_each(
+                |(index, ((((group, links), deeds), positions), schedules))| {
+                    group.force.fill(0.0);
+                    group.cost = Cost::default();
+                    let lost = &mut group.lost;
+                    let mut fail = |i: usize, error| lost.push((index * size + i, error));
+                    let due: Vec<usize> = match schedules.is_empty() {
+                        true => (0..positions.len()).collect(),
+                        false => (0..positions.len())
+                            .filter(|&i| schedules[i].is_due(now_us, period_us))
+                            .collect(),
                     };
-                    let Some(reading) = reading else { continue };
-                    let place = position.map(|x| x as f32);
-                    let observation = Observation {
-                        now_us: reading,
-                        position: place,
-                        patch: group.eye.look(problem, field, target, place),
-                    };
-                    links[i].send(&observation).unwrap_or_else(|e| fail(i, e));
-                    if !clocks.is_empty() {
-                        due.push((i, reading));
+                    // Sent to all before any is heard: nodes at the end of a wire work at the same time.
+                    for &i in &due {
+                        let place = positions[i].map(|x| x as f32);
+                        let observation = Observation {
+                            now_us,
+                            position: place,
+                            patch: group.eye.look(problem, field, target, place),
+                        };
+                        links[i].send(&observation).unwrap_or_else(|e| fail(i, e));
                     }
-                }
-                let mut hear = |i: usize, reading: u64| {
-                    let action = links[i].receive(reading).unwrap_or_else(|error| {
-                        fail(i, error);
-                        None
-                    });
-                    deeds[i] = action.map_or_else(Deed::default, |a| Deed::of(&a, problem));
-                };
-                match clocks.is_empty() {
-                    true => (0..positions.len()).for_each(|i| hear(i, now_us)),
-                    false => due.into_iter().for_each(|(i, reading)| hear(i, reading)),
-                }
-                let drives = problem.actuation.drives;
-                for (position, deed) in positions.iter().zip(deeds) {
-                    let amplitudes = deed.amplitudes(drives);
-                    if amplitudes != [0.0; 2] {
-                        group.cost.squared_effort += amplitudes.iter().map(|a| a * a).sum::<f64>();
-                        group.kernel.add(&mut group.force, *position, &amplitudes);
+                    for &i in &due {
+                        let action = links[i].receive(now_us).unwrap_or_else(|error| {
+                            fail(i, error);
+                            None
+                        });
+                        deeds[i] = action.map_or_else(Deed::default, |a| Deed::of(&a, problem));
                     }
-                }
-            });
+                    let drives = problem.actuation.drives;
+                    for (position, deed) in positions.iter().zip(deeds) {
+                        let amplitudes = deed.amplitudes(drives);
+                        if amplitudes != [0.0; 2] {
+                            group.cost.squared_effort +=
+                                amplitudes.iter().map(|a| a * a).sum::<f64>();
+                            group.kernel.add(&mut group.force, *position, &amplitudes);
+                        }
+                    }
+                },
+            );
         force.fill(0.0);
         for group in &mut self.groups {
             for (total, part) in force.iter_mut().zip(&group.force) {
@@ -344,22 +334,5 @@ mod tests {
         assert!(
             (deed.velocity[0] - expected).abs() < 1e-6 && deed.velocity[1] == -deed.velocity[0]
         );
-    }
-
-    /// A clock that gains a tenth ticks eleven times in ten periods, from its own phase on.
-    #[test]
-    fn a_fast_clock_ticks_more_often() {
-        let mut clock = Clock {
-            rate: 1.1,
-            offset_us: 500.0,
-            next_us: 1000.0,
-        };
-        let ticks: Vec<u64> = (0..100)
-            .map(|slice| slice * 100)
-            .filter(|now| clock.tick(*now, 1000.0).is_some())
-            .collect();
-        // 500 + 1.1 t = 1000, 2000, …: t = 454.5, 1363.6, 2272.7, …, seen at the next 100.
-        assert_eq!(ticks[..3], [500, 1400, 2300]);
-        assert_eq!(ticks.len(), 11);
     }
 }

@@ -12,7 +12,7 @@ fn uncontrolled(set: &EpisodeSet, count: Option<usize>) -> Summary {
         controller: Controller::None,
         agents: 0,
         steps: problem.horizon,
-        kill: None,
+        faults: &[],
         seed: 0,
     };
     let episodes = set.episodes(problem, 1, count).unwrap();

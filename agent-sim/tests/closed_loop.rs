@@ -33,7 +33,7 @@ fn experiment(controller: Controller<'_>, agents: usize) -> Experiment<'_> {
         controller,
         agents,
         steps: 300,
-        kill: None,
+        faults: &[],
         seed: 1,
     }
 }
@@ -48,7 +48,7 @@ fn feedback_beats_no_control_and_losses_cost() {
     let policy = file.policy(&PROBLEM).unwrap();
     let swarm = experiment(Controller::Policy(&policy), 8);
     let killed = Experiment {
-        kill: Some("1/2@0".parse().unwrap()),
+        faults: &["crash,fraction=0.5".parse().unwrap()],
         ..swarm
     };
     let proportional = experiment(Controller::Proportional(PROBLEM.baseline), 8);
@@ -65,7 +65,7 @@ fn the_dead_stay_where_they_died() {
     let file = hand_made();
     let policy = file.policy(&PROBLEM).unwrap();
     let experiment = Experiment {
-        kill: Some("1/2@0.5".parse().unwrap()),
+        faults: &["crash,fraction=0.5,at=0.5".parse().unwrap()],
         ..experiment(Controller::Policy(&policy), 8)
     };
     let mut trajectory = Trajectory::new(&PROBLEM, &episode(), 300);

@@ -111,7 +111,7 @@ fn the_same_command_gives_the_same_bytes_on_any_number_of_threads() {
     let folder = folder();
     let run = |threads: usize| {
         let command = format!(
-            "run heat-1d --policy hand.policy --agents 300 --seed 7 --steps 40 --kill 1/3@0.5 \
+            "run heat-1d --policy hand.policy --agents 300 --seed 7 --steps 40 --fault crash,fraction=0.3,at=0.5 \
              --threads {threads} --out out"
         );
         let out = stdout(folder.path(), &command);
@@ -314,7 +314,10 @@ fn senseless_numbers_are_refused() {
             "run heat-1d --policy hand.policy --threads 0",
             "--threads 0",
         ),
-        ("run heat-1d --policy hand.policy --kill 1.2@0.5", "1/3@0.5"),
+        (
+            "run heat-1d --policy hand.policy --fault crash,fraction=1.2",
+            "1.2",
+        ),
         ("run heat-1d --controller none --gain 3", "--gain belongs"),
         (
             "run heat-1d --controller none --policy hand.policy",

@@ -162,7 +162,7 @@ fn a_closed_loop_over_the_board_is_the_in_process_one_bit_for_bit() {
         controller: Controller::Policy(&policy),
         agents: 1,
         steps,
-        kill: None,
+        faults: &[],
         seed: 0,
     }
     .run(&episode, &mut |now| in_process.push(now.field.to_vec()))

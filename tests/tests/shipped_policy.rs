@@ -15,7 +15,7 @@ fn mean_final_error(set: &EpisodeSet, episodes: usize, seed: u64, controller: Co
         controller,
         agents: 8,
         steps: problem().horizon,
-        kill: None,
+        faults: &[],
         seed,
     };
     let sum: f64 = set

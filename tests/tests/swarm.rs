@@ -26,7 +26,7 @@ fn run_with_threads(threads: usize, agents: usize) -> Vec<u64> {
         controller: Controller::Policy(&policy),
         agents,
         steps: 60,
-        kill: Some("1/3@0.5".parse().unwrap()),
+        faults: &["crash,fraction=0.3,at=0.5".parse().unwrap()],
         seed: 5,
     };
     let episode = (problem().draw)(&mut episode_rng(5, 0));
@@ -67,11 +67,11 @@ fn conversation(policy: &Policy, place: f64, others: usize) -> Wire {
     };
     let mut swarm = Swarm::new(problem(), view, links, positions);
     let target = (problem().draw)(&mut episode_rng(1, 0)).target;
-    let mut force = vec![0.0; problem().grid];
+    let mut force = vec![0.0; problem().grid.len()];
     for step in 0..50 {
         let field = (problem().draw)(&mut episode_rng(2, step)).initial;
         swarm.act(&field, &target, step * 1_000, &mut force);
-        swarm.travel();
+        swarm.travel(problem().control_interval);
     }
     swarm.links()[own].wire().clone()
 }

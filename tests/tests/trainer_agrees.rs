@@ -30,16 +30,16 @@ fn episodes(seed: u64, count: u64) -> Vec<Episode> {
 fn the_same_forces_lead_both_solvers_to_the_same_state() {
     let p = problem();
     let heat = Heat::<f32>::new(p);
-    let mut stepper = (p.stepper)(p);
-    let kernel = Kernel::new(p);
+    let mut stepper = (p.stepper)(p, 1);
+    let mut kernel = Kernel::new(p);
     let mut rng = ChaCha8Rng::seed_from_u64(4);
     for episode in episodes(4, 3) {
         let mut trained = episode.initial.clone();
         let mut simulated: Vec<f64> = trained.iter().map(|&z| f64::from(z)).collect();
-        let mut positions: Vec<f32> = (p.placement)(8).iter().map(|&x| x as f32).collect();
-        let mut places: Vec<f64> = (p.placement)(8);
+        let mut positions: Vec<f32> = (p.placement)(8).iter().map(|x| x[0] as f32).collect();
+        let mut places: Vec<f64> = (p.placement)(8).iter().map(|x| x[0]).collect();
         let mut forcing = vec![0.0; heat.padded];
-        let (mut explicit, mut next) = (vec![0.0; p.grid], vec![0.0; p.grid]);
+        let (mut explicit, mut next) = (vec![0.0; p.grid.len()], vec![0.0; p.grid.len()]);
         for _ in 0..300 {
             let forces: Vec<f32> = (0..8).map(|_| rng.random_range(-40.0..40.0)).collect();
             let velocities: Vec<f32> = (0..8).map(|_| rng.random_range(-2.0..2.0)).collect();
@@ -50,9 +50,9 @@ fn the_same_forces_lead_both_solvers_to_the_same_state() {
             let before = positions.clone();
             heat.travel(&before, velocities.iter().copied(), &mut positions);
 
-            let mut force = vec![0.0; p.grid];
+            let mut force = vec![0.0; p.grid.len()];
             for (place, &u) in places.iter().zip(&forces) {
-                kernel.add(&mut force, *place, f64::from(u));
+                kernel.add(&mut force, [*place, 0.0], &[f64::from(u)]);
             }
             stepper.step(&mut simulated, &force);
             for (place, &v) in places.iter_mut().zip(&velocities) {
@@ -201,7 +201,7 @@ fn both_closed_loops_end_with_the_same_error() {
         controller: Controller::Policy(&policy),
         agents: 8,
         steps: problem().horizon,
-        kill: None,
+        faults: &[],
         seed: 0,
     };
     let horizon = problem().horizon;

@@ -90,7 +90,7 @@ fn header(problem: &Problem, shape: &Shape, training: Training) -> Result<Header
     let list = |layers: [Dense; 2]| layers.into_iter().collect();
     let name = problem::by_name(problem.name)?.name;
     let period_us = (problem.control_interval * 1e6).round() as u32;
-    let [low, high] = problem.domain.map(|v| v as f32);
+    let [[low, _], [high, _]] = problem.reach.map(|corner| corner.map(|v| v as f32));
     let soft = |sizes| layer(sizes, Norm::Soft, Activation::Tanh);
     let plain = |sizes| layer(sizes, Norm::None, Activation::Tanh);
     Ok(Header {

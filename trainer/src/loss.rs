@@ -76,7 +76,7 @@ pub struct Score<T> {
 impl<T: Real> Score<T> {
     /// For episodes of `horizon` steps with `agents` agents.
     pub fn new(problem: &Problem, agents: usize, horizon: usize) -> Self {
-        let [low, high] = problem.domain;
+        let [[low, _], [high, _]] = problem.reach;
         let loss = &problem.loss;
         let per = |count: usize| 1.0 / count.max(1) as f64;
         Self {
@@ -84,11 +84,11 @@ impl<T: Real> Score<T> {
             free: [T::of(low + loss.margin), T::of(high - loss.margin)],
             safe_distance: T::of(loss.safe_distance),
             share: Term::ALL.map(|term| match term {
-                Term::Track => per(horizon * problem.grid),
+                Term::Track => per(horizon * problem.grid.len()),
                 Term::Effort | Term::Bound => per(horizon * agents),
                 Term::Collision => per(horizon * agents * agents),
                 Term::Acceleration => per((horizon - 1) * agents),
-                Term::Final => per(problem.grid),
+                Term::Final => per(problem.grid.len()),
             }),
         }
     }

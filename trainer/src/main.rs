@@ -148,6 +148,13 @@ impl Backend {
 
 fn train(arguments: TrainArguments) -> Result<()> {
     let problem = problem::by_name(&arguments.problem)?;
+    if problem.name != problem::heat_1d::PROBLEM.name {
+        bail!(
+            "{} can be simulated (agent-sim run {0}) but not trained yet; the trainer knows: {}",
+            problem.name,
+            problem::heat_1d::PROBLEM.name
+        );
+    }
     let numbers = [
         ("--lr", arguments.lr, 0.001, f64::MIN_POSITIVE),
         (

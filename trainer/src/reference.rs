@@ -23,7 +23,7 @@ pub fn rollout(
     let target = stack(episodes.iter().map(|e| &e.target), device);
     let start: Vec<f32> = (problem.placement)(agents)
         .into_iter()
-        .map(|x| x as f32)
+        .map(|[x, _]| x as f32)
         .collect();
     let mut positions = matrix(start, [1, agents], device).repeat_dim(0, episodes.len());
     let mut velocity_before: Option<Tensor<2>> = None;
@@ -43,7 +43,7 @@ pub fn rollout(
         let velocity = component(1, problem.actuation.velocity_max);
         field = rod.diffuse(field, rod.forcing(&positions, force.clone()));
         positions = (positions + velocity.clone() * problem.control_interval)
-            .clamp(problem.domain[0], problem.domain[1]);
+            .clamp(problem.reach[0][0], problem.reach[1][0]);
 
         let error = field.clone() - target.clone();
         let track = mean_square(error);
@@ -112,7 +112,7 @@ struct Rod<'a> {
 
 impl<'a> Rod<'a> {
     fn new(problem: &'a Problem, agents: usize, episodes: usize, device: &Device) -> Self {
-        let (n, r) = (problem.grid, diffusion_ratio(problem));
+        let (n, r) = (problem.grid.len(), diffusion_ratio(problem));
         let inside = |j: usize| j > 0 && j < n - 1;
         let square = |entry: &dyn Fn(usize, usize) -> f64| {
             let values = (0..n * n).map(|k| entry(k / n, k % n) as f32).collect();
@@ -133,7 +133,9 @@ impl<'a> Rod<'a> {
             .into_iter()
             .map(|v| v as f32)
             .collect();
-        let coordinates = (0..n).map(|j| problem.coordinate(j) as f32).collect();
+        let coordinates = (0..n)
+            .map(|j| problem.grid.coordinate(0, j) as f32)
+            .collect();
         let others = (0..agents * agents).map(|k| f32::from(u8::from(k / agents != k % agents)));
         Self {
             problem,
@@ -150,7 +152,7 @@ impl<'a> Rod<'a> {
 
     /// [episodes · agents, features]
     fn observe(&self, error: Tensor<2>, positions: &Tensor<2>, gains: [f64; 2]) -> Tensor<2> {
-        let (points, n) = (self.problem.sensing.window, self.problem.grid);
+        let (points, n) = (self.problem.sensing.window, self.problem.grid.len());
         let slope = error.clone().matmul(self.slope.clone());
         // The cell has no gradient: it may as well be found on the host.
         let positions: Vec<f32> = positions
@@ -162,7 +164,7 @@ impl<'a> Rod<'a> {
         let indices: Vec<i32> = positions
             .iter()
             .flat_map(|&x| {
-                let cell = self.problem.cell_of(x);
+                let cell = self.problem.cell_of([x, 0.0])[0];
                 (0..points).map(move |k| (cell + k).saturating_sub(points / 2).min(n - 1) as i32)
             })
             .collect();
@@ -193,7 +195,7 @@ impl<'a> Rod<'a> {
     /// Bound and collision terms of one step, [episodes, 1] each.
     fn proximity(&self, positions: &Tensor<2>) -> (Tensor<2>, Tensor<2>) {
         let loss = &self.problem.loss;
-        let [low, high] = self.problem.domain;
+        let [[low, _], [high, _]] = self.problem.reach;
         let below = (positions.clone() * -1.0 + (low + loss.margin)).clamp_min(0.0);
         let above = (positions.clone() - (high - loss.margin)).clamp_min(0.0);
         let bound = mean_square(below) + mean_square(above);

@@ -106,7 +106,10 @@ impl<T: Real> ClosedLoop<T> {
             score: Score::new(problem, agents, horizon),
             force_max: T::of(problem.actuation.force_max),
             velocity_max: T::of(problem.actuation.velocity_max),
-            start: (problem.placement)(agents).into_iter().map(T::of).collect(),
+            start: (problem.placement)(agents)
+                .into_iter()
+                .map(|[x, _]| T::of(x))
+                .collect(),
             spare: Mutex::default(),
         }
     }
@@ -181,7 +184,7 @@ impl<T: Real> ClosedLoop<T> {
             return spare.swap_remove(found);
         }
         drop(spare);
-        let (n, padded) = (self.problem.grid, self.heat.padded);
+        let (n, padded) = (self.problem.grid.len(), self.heat.padded);
         let rows = episodes * self.agents;
         let of = |size: usize| vec![T::ZERO; size];
         Trace {
@@ -216,7 +219,7 @@ impl<T: Real> ClosedLoop<T> {
         targets: &[Vec<T>],
         trace: &mut Trace<T>,
     ) -> Vec<[f64; TERMS]> {
-        let (n, m, count) = (self.problem.grid, self.agents, episodes.len());
+        let (n, m, count) = (self.problem.grid.len(), self.agents, episodes.len());
         let (rows, features) = (count * m, self.shape.window);
         let mut terms = vec![[0.0; TERMS]; count];
         let Trace {
@@ -244,7 +247,7 @@ impl<T: Real> ClosedLoop<T> {
                 slope(&s.error, &mut s.slope);
                 let windows = a.window[e * m * features..].chunks_exact_mut(features);
                 for (x, seen) in position[e * m..][..m].iter().zip(windows) {
-                    let cell = self.problem.cell_of(x.narrow());
+                    let cell = self.problem.cell_of([x.narrow(), 0.0])[0];
                     self.window.observe(&s.error, &s.slope, cell, seen);
                 }
             }
@@ -302,7 +305,7 @@ impl<T: Real> ClosedLoop<T> {
         g_terms: &[[f64; TERMS]],
         trace: &mut Trace<T>,
     ) -> Vec<T> {
-        let (n, m, count) = (self.problem.grid, self.agents, trace.episodes);
+        let (n, m, count) = (self.problem.grid.len(), self.agents, trace.episodes);
         let (rows, features) = (count * m, self.shape.window);
         let mut g_parameters = vec![T::ZERO; self.shape.parameters()];
         let Trace {
@@ -392,7 +395,7 @@ impl<T: Real> ClosedLoop<T> {
                 let g_error = &mut s.g_field[e * n..][..n];
                 let g_windows = s.g_window[e * m * features..].chunks_exact(features);
                 for (x, g_seen) in position[e * m..][..m].iter().zip(g_windows) {
-                    let cell = self.problem.cell_of(x.narrow());
+                    let cell = self.problem.cell_of([x.narrow(), 0.0])[0];
                     self.window
                         .observe_adjoint(g_seen, cell, g_error, &mut s.g_slope);
                 }

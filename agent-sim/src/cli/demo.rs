@@ -1,15 +1,16 @@
 //! `agent-sim demo`: what a swarm can do, and that it survives losses.
 
-use super::eval::{baseline_note, evaluate};
-use super::run::{events, record, write_all};
+use super::eval::{evaluate, notes};
+use super::run::{events, write_all};
 use super::table::{number, table};
 use super::{print, provenance, use_threads};
 use agent_core::policy::Policy;
 use agent_sim::controller::{Controller, Experiment};
-use agent_sim::fault::Kill;
+use agent_sim::fault::{Fault, Kind, Who};
 use agent_sim::output::OutputFolder;
 use agent_sim::policy_file::PolicyFile;
 use agent_sim::problem::{Episode, Problem, heat_1d};
+use agent_sim::recording::Recording;
 use agent_sim::report::{self, Event, RGBColor, Shown, line};
 use agent_sim::test_set::EpisodeSet;
 use clap::Args;
@@ -19,10 +20,12 @@ use std::path::PathBuf;
 const EPISODE: usize = 46;
 /// Decides who dies.
 const SEED: u64 = 1;
-/// A third of the agents, half way.
-const KILL: Kill = Kill {
-    fraction: 1.0 / 3.0,
+/// A third of the agents dies half way.
+const KILL: Fault = Fault {
+    kind: Kind::Crash,
+    who: Who::Fraction(1.0 / 3.0),
     at: 0.5,
+    until: None,
 };
 
 #[derive(Args)]
@@ -71,11 +74,11 @@ pub fn demo(args: &DemoArgs) -> anyhow::Result<()> {
     let scores = score_table(&contenders, &episodes)?;
     let pictures = pictures(problem, &contenders, &episodes[EPISODE], &source)?;
     print(&format!(
-        "{source}\n\nThe task: {}. Means over the {} published episodes:\n\n{scores}\n  {}\n\n{}\n\
+        "{source}\n\nThe task: {}. Means over the {} published episodes:\n\n{scores}\n{}\n{}\n\
          The pictures show episode {EPISODE}; open {} first.\n",
         problem.summary,
         episodes.len(),
-        baseline_note(problem, problem.agents),
+        notes(problem, problem.agents),
         write_all(&folder, &pictures)?,
         folder.path().join("demo.svg").display()
     ))
@@ -83,38 +86,30 @@ pub fn demo(args: &DemoArgs) -> anyhow::Result<()> {
 
 fn contenders<'p>(problem: &'static Problem, policy: &'p Policy<'p>) -> Vec<Contender<'p>> {
     let agents = problem.agents;
-    let dead = KILL.victims(agents, SEED).len();
+    let dead = (agents as f64 / 3.0).round();
+    static LOSSES: [Fault; 1] = [KILL];
+    let losses: &[Fault] = &LOSSES;
     let feedback = Controller::Proportional(problem.baseline);
     let swarm = Controller::Policy(policy);
-    let contender = |name: String, controller, kill, colour| Contender {
+    let contender = |name: String, controller, faults, colour| Contender {
         name,
         experiment: Experiment {
             problem,
             controller,
             agents,
             steps: problem.horizon,
-            kill,
+            faults,
             seed: SEED,
         },
         colour,
     };
     let killed = format!("{dead} of {agents} killed half way");
     vec![
-        contender(
-            "no control".into(),
-            Controller::None,
-            None,
-            Some(line::GREY),
-        ),
-        contender(format!("swarm of {agents}"), swarm, None, Some(line::BLUE)),
-        contender(killed.clone(), swarm, Some(KILL), Some(line::VERMILION)),
-        contender("proportional".into(), feedback, None, Some(line::ORANGE)),
-        contender(
-            format!("proportional, {killed}"),
-            feedback,
-            Some(KILL),
-            None,
-        ),
+        contender("no control".into(), Controller::None, &[], Some(line::GREY)),
+        contender(format!("swarm of {agents}"), swarm, &[], Some(line::BLUE)),
+        contender(killed.clone(), swarm, losses, Some(line::VERMILION)),
+        contender("proportional".into(), feedback, &[], Some(line::ORANGE)),
+        contender(format!("proportional, {killed}"), feedback, losses, None),
     ]
 }
 
@@ -154,7 +149,8 @@ fn pictures(
     let mut runs = Vec::new();
     for contender in contenders {
         if let Some(colour) = contender.colour {
-            let (_, trajectory) = record(&contender.experiment, episode)?;
+            let recording = Recording::make(&contender.experiment, episode, || ())?;
+            let trajectory = recording.trajectory;
             runs.push((&contender.name, trajectory, colour));
         }
     }

@@ -1,14 +1,14 @@
 //! `agent-sim eval`: many episodes, statistics of the scores.
 
 use super::progress::Progress;
+use super::scenario_args::ScenarioArgs;
 use super::table::{number, table};
-use super::{ControlArgs, Kind, VERSION, print, provenance};
+use super::{VERSION, print, provenance, use_threads};
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::BlownUp;
 use agent_sim::metrics::{Score, Summary};
-use agent_sim::problem::{Episode, Problem};
-use agent_sim::test_set::EpisodeSet;
-use anyhow::bail;
+use agent_sim::problem::{Drives, Episode, ErrorSensing, Headline, Problem, Records};
+use agent_sim::scenario::{Kind, Scenario, Team, fault_seed};
 use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -16,96 +16,144 @@ use serde::Serialize;
 #[derive(Args)]
 pub struct EvalArgs {
     #[command(flatten)]
-    control: ControlArgs,
+    scenario: ScenarioArgs,
+    /// Number of agents [default: as published]
+    #[arg(long, value_name = "N")]
+    agents: Option<usize>,
     /// Episodes: table (published), fresh (drawn by --seed) or the path of a .npy file
     #[arg(long, default_value = "table", value_name = "SET")]
-    set: EpisodeSet,
+    set: String,
     /// Number of episodes [default: all of a set, 50 fresh ones]
     #[arg(long, value_name = "N")]
     episodes: Option<usize>,
-    /// Seed of fresh episodes
-    #[arg(long, default_value_t = 0, value_name = "S")]
-    seed: u64,
     /// Print one JSON object and nothing else
     #[arg(long)]
     json: bool,
+    /// Threads to use [default: all cores]; results do not depend on it
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
 }
 
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Evaluation<'a> {
     problem: &'a str,
+    variant: Option<&'a str>,
     controller: &'a str,
     policy_hash: Option<String>,
     agents: usize,
+    steps: usize,
     episodes: usize,
     seed: u64,
-    set: String,
+    set: &'a str,
+    faults: Vec<String>,
     version: &'a str,
+    /// Which of the figures the published table shows.
+    headline: &'a str,
     #[serde(flatten)]
     summary: Summary,
 }
 
 pub fn eval(args: &EvalArgs) -> anyhow::Result<()> {
-    let problem = args.control.problem()?;
-    let agents = args.control.agents(problem)?;
-    if args.episodes == Some(0) {
-        bail!("there is nothing to learn from 0 episodes; give --episodes 1 or more");
-    }
-    args.control.use_threads()?;
-    let file = args.control.policy_file(problem)?;
-    let policy = file.as_ref().map(|f| f.policy(problem)).transpose()?;
-    let controller = args.control.controller(problem, agents, policy.as_ref())?;
-    let episodes = args.set.episodes(problem, args.seed, args.episodes)?;
-    let experiment = Experiment {
-        problem,
-        controller,
-        agents,
-        steps: problem.horizon,
-        kill: None,
-        seed: args.seed,
-    };
+    use_threads(args.threads)?;
+    let mut scenario = args.scenario.scenario()?;
+    scenario.agents = args.agents.or(scenario.agents);
+    scenario.set.clone_from(&args.set);
+    let team = scenario.team()?;
+    let episodes = scenario.episodes(&team, args.episodes)?;
+    let policy = team.parsed_policy();
+    let experiment = team.experiment(policy.as_ref());
     let summary = evaluate(&experiment, &episodes, "episodes")?;
     if args.json {
         let evaluation = Evaluation {
-            problem: problem.name,
-            controller: args.control.controller.name(),
-            policy_hash: file.as_ref().map(|f| f.hash()),
-            agents,
+            problem: team.problem.name,
+            variant: scenario.variant.as_deref(),
+            controller: team.kind.name(),
+            policy_hash: team.policy.as_ref().map(|f| f.hash()),
+            agents: team.agents,
+            steps: team.steps,
             episodes: episodes.len(),
-            seed: args.seed,
-            set: args.set.to_string(),
+            seed: scenario.seed,
+            set: &scenario.set,
+            faults: team.faults.iter().map(ToString::to_string).collect(),
             version: VERSION,
+            headline: headline_name(&team.problem),
             summary,
         };
         return print(&(serde_json::to_string_pretty(&evaluation)? + "\n"));
     }
+    let mut rows = vec![(team.kind.name().to_owned(), summary)];
+    rows.extend(yardsticks(&team, &experiment, &episodes)?);
+    rows.extend(variants(&scenario, &episodes)?);
+    print(&format!(
+        "{} · {} agents · {} episodes of the {} set\n\n{}\n{}",
+        provenance(&team.problem, scenario.seed, team.policy.as_ref()),
+        team.agents,
+        episodes.len(),
+        scenario.set,
+        summary_table(&team.problem, &rows),
+        notes(&team.problem, team.agents),
+    ))
+}
 
-    let mut rows = vec![(args.control.controller.name(), summary)];
-    let yardsticks = [
+/// No control and proportional feedback, on the same episodes with the same faults.
+fn yardsticks(
+    team: &Team,
+    experiment: &Experiment<'_>,
+    episodes: &[Episode],
+) -> anyhow::Result<Vec<(String, Summary)>> {
+    let law = team.problem.baseline_for(team.agents);
+    let mut rows = Vec::new();
+    for (kind, controller) in [
         (Kind::None, Controller::None),
-        (
-            Kind::Proportional,
-            Controller::Proportional(problem.baseline_for(agents)),
-        ),
-    ];
-    for (kind, controller) in yardsticks {
-        if kind != args.control.controller {
+        (Kind::Proportional, Controller::Proportional(law)),
+    ] {
+        if kind != team.kind {
             let experiment = Experiment {
                 controller,
-                ..experiment
+                ..*experiment
             };
-            rows.push((kind.name(), evaluate(&experiment, &episodes, "yardstick")?));
+            let summary = evaluate(&experiment, episodes, "yardstick")?;
+            rows.push((kind.name().to_owned(), summary));
         }
     }
-    print(&format!(
-        "{} · {agents} agents · {} episodes of the {} set\n\n{}\n  {}\n",
-        provenance(problem, args.seed, file.as_ref()),
-        episodes.len(),
-        args.set,
-        summary_table(&rows),
-        baseline_note(problem, agents),
-    ))
+    Ok(rows)
+}
+
+/// The same under the problem's other forms, unless one was asked for.
+fn variants(scenario: &Scenario, episodes: &[Episode]) -> anyhow::Result<Vec<(String, Summary)>> {
+    let mut rows = Vec::new();
+    if scenario.variant.is_some() {
+        return Ok(rows);
+    }
+    for variant in scenario.team()?.problem.variants {
+        let other = Scenario {
+            variant: Some(variant.name.to_owned()),
+            ..scenario.clone()
+        };
+        let team = other.team()?;
+        let policy = team.parsed_policy();
+        let experiment = team.experiment(policy.as_ref());
+        let name = |kind: &str| format!("{kind}, {}", variant.name);
+        let summary = evaluate(&experiment, episodes, variant.name)?;
+        rows.push((name(team.kind.name()), summary));
+        let more = yardsticks(&team, &experiment, episodes)?;
+        rows.extend(
+            more.into_iter()
+                .map(|(kind, summary)| (name(&kind), summary)),
+        );
+    }
+    Ok(rows)
+}
+
+/// An episode of a set that blew up.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "episode {episode}: {source}; agent-sim run --episode {episode} saves its last finite state"
+)]
+pub struct EpisodeBlownUp {
+    episode: usize,
+    source: BlownUp,
 }
 
 /// Runs all episodes, in parallel, and summarises their scores in order.
@@ -113,22 +161,30 @@ pub fn evaluate(
     experiment: &Experiment<'_>,
     episodes: &[Episode],
     what: &'static str,
-) -> Result<Summary, BlownUp> {
+) -> Result<Summary, EpisodeBlownUp> {
     let progress = Progress::new(episodes.len(), what);
-    let scores: Result<Vec<Score>, BlownUp> = episodes
+    let scores: Result<Vec<Score>, EpisodeBlownUp> = episodes
         .par_iter()
-        .map(|episode| {
+        .enumerate()
+        .map(|(index, episode)| {
+            let experiment = Experiment {
+                seed: fault_seed(experiment.seed, index),
+                ..*experiment
+            };
             let score = experiment.run(episode, &mut |_| {});
             progress.tick();
-            score
+            score.map_err(|source| EpisodeBlownUp {
+                episode: index,
+                source,
+            })
         })
         .collect();
     Ok(Summary::of(&scores?))
 }
 
 /// One row per controller.
-fn summary_table(rows: &[(&str, Summary)]) -> String {
-    let head = [
+fn summary_table(problem: &Problem, rows: &[(String, Summary)]) -> String {
+    let mut head = vec![
         "controller",
         "final error",
         "std",
@@ -140,37 +196,76 @@ fn summary_table(rows: &[(&str, Summary)]) -> String {
         "effort",
         "travel",
     ];
-    let mut cells = vec![head.map(String::from).to_vec()];
+    if !problem.keep_out.is_empty() {
+        head.push("in keep-out zones");
+    }
+    let mut cells = vec![
+        head.iter()
+            .map(|cell| (*cell).to_owned())
+            .collect::<Vec<_>>(),
+    ];
     for (name, s) in rows {
-        let mut row = vec![(*name).to_owned()];
+        let mut row = vec![name.clone()];
         let f = &s.final_error;
-        row.extend([f.mean, f.std, f.median, f.p95, f.worst].map(number));
-        row.extend(
-            [
-                s.time_mean.mean,
-                s.time_mean.std,
-                s.effort.mean,
-                s.travel.mean,
-            ]
-            .map(number),
-        );
+        let mut figures = vec![f.mean, f.std, f.median, f.p95, f.worst];
+        figures.extend([
+            s.time_mean.mean,
+            s.time_mean.std,
+            s.effort.mean,
+            s.travel.mean,
+        ]);
+        figures.push(s.intrusion.mean);
+        row.extend(figures.iter().take(head.len() - 1).map(|f| number(*f)));
         cells.push(row);
     }
     table(&cells)
 }
 
-/// What the proportional yardstick is.
-pub fn baseline_note(problem: &Problem, agents: usize) -> String {
+/// Name of the figure that the published table shows, as in the JSON output.
+pub fn headline_name(problem: &Problem) -> &'static str {
+    match problem.scoring.headline {
+        Headline::Final => "final",
+        Headline::TimeMean => "time_mean",
+    }
+}
+
+/// What the figures mean and what the proportional yardstick is.
+pub fn notes(problem: &Problem, agents: usize) -> String {
     let law = problem.baseline_for(agents);
-    format!(
-        "Errors are mean squared; effort is mean u², travel the mean path length. \
-         Proportional: fixed agents,\n  u = clip(−{:.0}·error, ±{:.0}) on the {} error, \
-         gain tuned on fresh episodes (agent-sim tune).",
-        law.gain,
-        problem.actuation.force_max,
-        match law.sensing {
-            agent_sim::problem::ErrorSensing::Point => "point",
-            agent_sim::problem::ErrorSensing::Kernel => "kernel-averaged",
-        }
+    let mut text = String::from("  Errors are mean squared");
+    if !problem.tracking {
+        text += " (of the field: the target is zero)";
+    }
+    text += match problem.scoring.headline {
+        Headline::Final => "; the paper's table shows the final one",
+        Headline::TimeMean => "; the paper's table shows the time mean",
+    };
+    if problem.scoring.records == Records::BeforeAction {
+        text += ", recorded before each action";
+    }
+    let sensing = match law.sensing {
+        ErrorSensing::Point => "point",
+        ErrorSensing::Kernel => "kernel-averaged",
+    };
+    let (effort, rule) = match problem.actuation.drives {
+        Drives::Source => (
+            "u²",
+            format!(
+                "u = clip(−{:.4}·error, ±{})",
+                law.gain, problem.actuation.force_max
+            ),
+        ),
+        Drives::Flow => (
+            "|v|²",
+            format!(
+                "v = clip({:.4}·error·∇z, {})",
+                law.gain, problem.actuation.velocity_max
+            ),
+        ),
+    };
+    text + &format!(
+        ".\n  Effort is mean {effort}, travel the mean path length. Proportional: {rule} on the {sensing} error,\n  \
+         gain tuned on fresh episodes (agent-sim tune {}).\n",
+        problem.name
     )
 }

@@ -1,98 +1,105 @@
-//! `agent-sim run`: one episode, scores and pictures.
+//! `agent-sim run`: one episode, scores, pictures and a record to replay.
 
 use super::progress::Progress;
+use super::replay::{EPISODE, POLICY, SCENARIO, STEPS};
+use super::scenario_args::ScenarioArgs;
 use super::table::{number, table};
-use super::{ControlArgs, Kind, print, provenance};
+use super::{VERSION, print, provenance, use_threads};
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::BlownUp;
-use agent_sim::fault::Kill;
+use agent_sim::fault::Fault;
 use agent_sim::metrics::Score;
+use agent_sim::npy;
 use agent_sim::output::{OutputError, OutputFolder};
-use agent_sim::problem::Episode;
+use agent_sim::problem::{Episode, Problem};
+use agent_sim::recording::Recording;
 use agent_sim::report::{self, Event, RGBColor, Shown, line};
-use agent_sim::test_set::EpisodeSet;
-use agent_sim::trajectory::Trajectory;
+use agent_sim::scenario::{Kind, Scenario, Team};
 use anyhow::bail;
 use clap::Args;
+use serde::Serialize;
 use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct RunArgs {
     #[command(flatten)]
-    control: ControlArgs,
-    /// Seed of the episode and of who dies
-    #[arg(long, default_value_t = 0, value_name = "S")]
-    seed: u64,
-    /// Control steps [default: as published]
-    #[arg(long, value_name = "T")]
-    steps: Option<usize>,
-    /// Kill this share of the agents after this share of the run, e.g. 1/3@0.5
-    #[arg(long, value_name = "FRACTION@TIMEFRACTION")]
-    kill: Option<Kill>,
+    scenario: ScenarioArgs,
+    /// Number of agents [default: as published]
+    #[arg(long, value_name = "N")]
+    agents: Option<usize>,
     /// Where the episode is taken from: fresh (drawn by --seed), table (published) or a .npy file
-    #[arg(long, default_value = "fresh", value_name = "SET")]
-    set: EpisodeSet,
-    /// Which episode of the set
-    #[arg(long, default_value_t = 0, value_name = "I")]
-    episode: usize,
-    /// Folder for the pictures [default: out/run-<problem>]
+    /// [default: fresh]
+    #[arg(long, value_name = "SET")]
+    set: Option<String>,
+    /// Which episode of the set [default: 0]
+    #[arg(long, value_name = "I")]
+    episode: Option<usize>,
+    /// Folder for the report, the pictures and the record [default: out/run-<problem>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Leave out the yardsticks (no control, proportional feedback, no faults)
+    #[arg(long)]
+    alone: bool,
+    /// An animated GIF of the run too
+    #[arg(long)]
+    gif: bool,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Threads to use [default: all cores]; results do not depend on it
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    version: &'a str,
+    scenario: &'a Scenario,
+    policy_hash: Option<String>,
+    scores: Vec<Named>,
+    folder: String,
+}
+
+#[derive(Serialize)]
+struct Named {
+    name: String,
+    #[serde(flatten)]
+    score: Score,
 }
 
 pub fn run(args: &RunArgs) -> anyhow::Result<()> {
-    let problem = args.control.problem()?;
-    let agents = args.control.agents(problem)?;
-    let steps = args.steps.unwrap_or(problem.horizon);
-    if steps == 0 {
-        bail!("a run of 0 steps shows nothing; give --steps 1 or more");
-    }
-    args.control.use_threads()?;
-    let file = args.control.policy_file(problem)?;
-    let policy = file.as_ref().map(|f| f.policy(problem)).transpose()?;
-    let controller = args.control.controller(problem, agents, policy.as_ref())?;
-    let episode = args.set.episode(problem, args.seed, args.episode)?;
+    use_threads(args.threads)?;
+    let mut scenario = args.scenario.scenario()?;
+    scenario.agents = args.agents.or(scenario.agents);
+    scenario.set = args.set.clone().unwrap_or(scenario.set);
+    scenario.episode = args.episode.unwrap_or(scenario.episode);
+    let team = scenario.team()?;
+    let episode = scenario.episode(&team)?;
+    let problem = &team.problem;
     let folder = args.out.clone();
     let folder = folder.unwrap_or_else(|| format!("out/run-{}", problem.name).into());
     let folder = OutputFolder::prepare(&folder)?;
 
-    let experiment = Experiment {
-        problem,
-        controller,
-        agents,
-        steps,
-        kill: args.kill,
-        seed: args.seed,
-    };
-    let mut made = vec![Made::new(
-        match args.control.controller {
-            Kind::Policy => "swarm",
-            Kind::None => "no control",
-            Kind::Proportional => "proportional",
-        },
-        &experiment,
-        &episode,
-        line::BLUE,
-    )?];
-    // The yardsticks lose nobody.
-    let beside = |controller| Experiment {
-        controller,
-        kill: None,
-        ..experiment
-    };
-    if args.control.controller != Kind::None {
-        let nobody = beside(Controller::None);
-        made.push(Made::new("no control", &nobody, &episode, line::GREY)?);
-    }
-    if args.control.controller != Kind::Proportional {
-        let law = beside(Controller::Proportional(problem.baseline_for(agents)));
-        made.push(Made::new("proportional", &law, &episode, line::ORANGE)?);
+    let policy = team.parsed_policy();
+    let experiment = team.experiment(policy.as_ref());
+    let contenders = contenders(&team, &experiment, args.alone);
+    let mut made = Vec::new();
+    for contender in &contenders {
+        let progress = Progress::new(team.steps, contender.name);
+        let recording = Recording::make(&contender.experiment, &episode, || progress.tick());
+        made.push(recording.or_else(|blown| saved(&folder, problem, contender.name, blown))?);
     }
 
-    let source = provenance(problem, args.seed, file.as_ref());
-    let shown: Vec<Shown<'_>> = made.iter().map(Made::shown).collect();
+    let source = provenance(problem, scenario.seed, team.policy.as_ref());
+    let mut written = keep(&folder, &scenario, &team, &episode, &made[0])?;
+    let shown: Vec<Shown<'_>> = contenders
+        .iter()
+        .zip(&made)
+        .map(|(contender, recording)| contender.shown(recording))
+        .collect();
     let events = events(&experiment);
-    let pictures = [
+    for (name, picture) in [
         (
             "field.svg",
             report::field_picture(problem, &episode, &shown[0], &source)?,
@@ -101,105 +108,223 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
             "error.svg",
             report::error_picture(problem, &shown, &events, &source)?,
         ),
-    ];
+    ] {
+        written.push(folder.write(name, picture.as_bytes())?);
+    }
+
+    if args.json {
+        let scores = contenders
+            .iter()
+            .zip(&made)
+            .map(|(contender, recording)| Named {
+                name: contender.name.to_owned(),
+                score: recording.score,
+            });
+        let outcome = Outcome {
+            version: VERSION,
+            scenario: &scenario,
+            policy_hash: team.policy.as_ref().map(|file| file.hash()),
+            scores: scores.collect(),
+            folder: folder.path().display().to_string(),
+        };
+        return print(&(serde_json::to_string_pretty(&outcome)? + "\n"));
+    }
     print(&format!(
-        "{source} · {agents} agents · {steps} steps · episode {} of the {} set\n\n{}\n{}",
-        args.episode,
-        args.set,
-        score_table(&made),
-        write_all(&folder, &pictures)?
+        "{source} · {} agents · {} steps · episode {} of the {} set\n{}\n{}\n{}",
+        team.agents,
+        team.steps,
+        scenario.episode,
+        scenario.set,
+        fault_lines(&team),
+        score_table(problem, &contenders, &made),
+        listing(&written)
     ))
 }
 
-/// A run that was made.
-struct Made {
-    name: &'static str,
-    score: Score,
-    trajectory: Trajectory,
-    colour: RGBColor,
+/// A run beside others.
+pub struct Contender<'p> {
+    pub name: &'static str,
+    pub experiment: Experiment<'p>,
+    pub colour: RGBColor,
 }
 
-impl Made {
-    fn new(
-        name: &'static str,
-        experiment: &Experiment<'_>,
-        episode: &Episode,
-        colour: RGBColor,
-    ) -> Result<Self, BlownUp> {
-        let (score, trajectory) = record(experiment, episode)?;
-        Ok(Self {
-            name,
-            score,
-            trajectory,
-            colour,
-        })
-    }
-
-    fn shown(&self) -> Shown<'_> {
+impl Contender<'_> {
+    fn shown<'a>(&'a self, recording: &'a Recording) -> Shown<'a> {
         Shown {
             name: self.name,
-            trajectory: &self.trajectory,
+            trajectory: &recording.trajectory,
             colour: self.colour,
         }
     }
 }
 
-/// What happens to the agents on the way.
-pub fn events(experiment: &Experiment<'_>) -> Vec<Event> {
-    let Some(kill) = experiment.kill else {
-        return Vec::new();
-    };
-    let agents = match experiment.controller {
-        Controller::None => return Vec::new(),
-        _ => experiment.agents,
-    };
-    let dead = kill.victims(agents, experiment.seed).len();
-    vec![Event {
-        step: kill.step(experiment.steps),
-        name: format!("{dead} of {agents} agents die"),
-    }]
+/// The run asked for, first, and what it is to be compared with.
+fn contenders<'p>(team: &Team, asked: &Experiment<'p>, alone: bool) -> Vec<Contender<'p>> {
+    let mut list = vec![Contender {
+        name: match team.kind {
+            Kind::Policy => "swarm",
+            Kind::None => "no control",
+            Kind::Proportional => "proportional",
+        },
+        experiment: *asked,
+        colour: line::BLUE,
+    }];
+    if alone {
+        return list;
+    }
+    let faulty = !team.faults.is_empty() && team.kind != Kind::None;
+    if faulty {
+        list.push(Contender {
+            name: "without faults",
+            experiment: Experiment {
+                faults: &[],
+                ..*asked
+            },
+            colour: line::GREEN,
+        });
+    }
+    if team.kind == Kind::Policy {
+        let law = team.problem.baseline_for(team.agents);
+        list.push(Contender {
+            name: if faulty {
+                "proportional, same faults"
+            } else {
+                "proportional"
+            },
+            experiment: Experiment {
+                controller: Controller::Proportional(law),
+                ..*asked
+            },
+            colour: line::ORANGE,
+        });
+    }
+    if team.kind != Kind::None {
+        list.push(Contender {
+            name: "no control",
+            experiment: Experiment {
+                controller: Controller::None,
+                ..*asked
+            },
+            colour: line::GREY,
+        });
+    }
+    list
 }
 
-fn score_table(made: &[Made]) -> String {
-    let head = ["", "final error", "time-mean error", "effort", "travel"];
-    let mut rows = vec![head.map(String::from).to_vec()];
-    for Made { name, score, .. } in made {
+/// A run that blew up leaves the last field that was finite.
+fn saved(
+    folder: &OutputFolder,
+    problem: &Problem,
+    name: &str,
+    blown: BlownUp,
+) -> anyhow::Result<Recording> {
+    let field: Vec<f32> = blown.last_finite.iter().map(|&z| z as f32).collect();
+    let bytes = npy::encode(problem.grid.shape(), &field);
+    let path = folder.write("last-finite.npy", &bytes)?;
+    bail!(
+        "{name}: {blown}; the field before that step is in {}. A lower --gain, more --substeps or \
+         fewer faults may help",
+        path.display()
+    )
+}
+
+/// Writes what a replay needs.
+fn keep(
+    folder: &OutputFolder,
+    scenario: &Scenario,
+    team: &Team,
+    episode: &Episode,
+    recording: &Recording,
+) -> Result<Vec<PathBuf>, OutputError> {
+    let problem = &team.problem;
+    let mut shape = vec![1];
+    let mut values = episode.initial.clone();
+    if problem.tracking {
+        shape.push(2);
+        values.extend(&episode.target);
+    }
+    shape.extend(problem.sensors.shape());
+    let explicit = Scenario {
+        controller: Some(team.kind),
+        agents: Some(team.agents),
+        steps: Some(team.steps),
+        ..scenario.clone()
+    };
+    let header = format!("# agent-sim {VERSION}; run it again with agent-sim replay\n");
+    let mut written = vec![
+        folder.write(SCENARIO, (header + &explicit.to_toml()).as_bytes())?,
+        folder.write(EPISODE, &npy::encode(&shape, &values))?,
+        folder.write(STEPS, recording.csv().as_bytes())?,
+    ];
+    match &team.policy {
+        Some(file) => written.push(folder.write(POLICY, file.bytes())?),
+        // One of an earlier run must not be taken for this one's.
+        None => folder.remove(POLICY)?,
+    }
+    Ok(written)
+}
+
+/// What happens to the agents on the way.
+pub fn events(experiment: &Experiment<'_>) -> Vec<Event> {
+    if let Controller::None = experiment.controller {
+        return Vec::new();
+    }
+    let event = |fault: &Fault| Event {
+        step: (fault.at * experiment.steps as f64).round() as usize,
+        name: fault.describe(experiment.agents),
+    };
+    experiment.faults.iter().map(event).collect()
+}
+
+fn fault_lines(team: &Team) -> String {
+    let lines = team
+        .faults
+        .iter()
+        .map(|fault| format!("  fault: {fault} ({})\n", fault.describe(team.agents)));
+    lines.collect()
+}
+
+fn score_table(problem: &Problem, contenders: &[Contender<'_>], made: &[Recording]) -> String {
+    let mut head = vec!["", "final error", "time-mean error", "effort", "travel"];
+    if !problem.keep_out.is_empty() {
+        head.push("in keep-out zones");
+    }
+    let mut rows = vec![
+        head.iter()
+            .map(|cell| (*cell).to_owned())
+            .collect::<Vec<_>>(),
+    ];
+    for (contender, Recording { score, .. }) in contenders.iter().zip(made) {
         let figures = [
             score.final_error,
             score.time_mean_error,
             score.effort,
             score.travel,
+            score.intrusion,
         ];
-        let mut row = vec![(*name).to_owned()];
-        row.extend(figures.map(number));
+        let mut row = vec![contender.name.to_owned()];
+        row.extend(figures.iter().take(head.len() - 1).map(|f| number(*f)));
         rows.push(row);
     }
     table(&rows)
 }
 
-/// Writes the pictures and says so.
+/// Says what was written.
+pub fn listing(written: &[PathBuf]) -> String {
+    let lines = written
+        .iter()
+        .map(|path| format!("  wrote {}\n", path.display()));
+    lines.collect()
+}
+
+/// Writes pictures and says so.
 pub fn write_all(
     folder: &OutputFolder,
     pictures: &[(&str, String)],
 ) -> Result<String, OutputError> {
-    let mut text = String::new();
-    for (name, picture) in pictures {
-        let path = folder.write(name, picture.as_bytes())?;
-        text += &format!("  wrote {}\n", path.display());
-    }
-    Ok(text)
-}
-
-/// Runs an episode and keeps what it looked like.
-pub fn record(
-    experiment: &Experiment<'_>,
-    episode: &Episode,
-) -> Result<(Score, Trajectory), BlownUp> {
-    let progress = Progress::new(experiment.steps, "steps");
-    let mut trajectory = Trajectory::new(experiment.problem, episode, experiment.steps);
-    let score = experiment.run(episode, &mut |snapshot| {
-        trajectory.push(snapshot);
-        progress.tick();
-    })?;
-    Ok((score, trajectory))
+    let written: Result<Vec<PathBuf>, _> = pictures
+        .iter()
+        .map(|(name, picture)| folder.write(name, picture.as_bytes()))
+        .collect();
+    Ok(listing(&written?))
 }

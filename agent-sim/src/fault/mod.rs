@@ -6,7 +6,7 @@
 //! 2. A [`Plan`] settles once per run what the faults leave open: who is drawn, and the times in
 //!    microseconds. [`Plan::stack`] then wraps an agent's link in the faults that address it.
 //! 3. The wrappers, by what breaks: the agent itself ([`life`]), its actuator ([`actuator`]), its
-//!    sensor ([`sensor`]), or the line between it and the host ([`line`]). Each works over any link
+//!    sensor ([`sensor`]), or the line between it and the host ([`line`](mod@line)). Each works over any link
 //!    and holds only within its [`Scope`].
 //!
 //! Two things hold for all of them. What a fault does to one agent depends on the run's seed, the
@@ -28,8 +28,8 @@
 
 pub mod actuator;
 mod address;
+mod clock;
 mod error;
-mod kill;
 pub mod life;
 pub mod line;
 mod owned;
@@ -39,13 +39,14 @@ mod probe;
 mod scope;
 pub mod sensor;
 pub mod text;
+mod written;
 
 pub use address::{Ids, Region, Who};
+pub use clock::{Clock, OwnTime};
 pub use error::BadFault;
-pub use kill::{BadKill, Kill};
 pub use life::Crash;
 pub use owned::OwnedObservation;
-pub use plan::{Clock, Plan, Run};
+pub use plan::{Plan, Run};
 pub use scope::Scope;
 
 /// Something that goes wrong in a run.
@@ -174,6 +175,16 @@ impl Fault {
 
     /// What can be said against the fault's numbers before the problem is known.
     fn check_values(&self) -> Result<(), BadFault> {
+        let kind = self.kind.name();
+        let takes = text::takes(kind);
+        if let Some((given, _)) = (self.parameters().into_iter()).find(|(p, _)| !takes.contains(p))
+        {
+            return Err(BadFault::UnknownParameter {
+                kind,
+                given: given.to_owned(),
+                nearest: None,
+            });
+        }
         let within = |parameter, value: f64, allowed: bool, range| match allowed {
             true => Ok(()),
             false => Err(BadFault::OutOfRange {
@@ -209,7 +220,7 @@ impl Fault {
             }
             Kind::Blackout if !matches!(self.who, Who::Region(_)) => {
                 return Err(BadFault::Missing {
-                    kind: self.kind.name(),
+                    kind,
                     parameter: "region",
                 });
             }
@@ -332,6 +343,13 @@ mod tests {
                 &["rate is 1", "below 1"],
             ),
             (Fault::new(Kind::Blackout), &["blackout", "region"]),
+            (
+                Fault {
+                    until: Some(0.5),
+                    ..Fault::new(Kind::Join)
+                },
+                &["join has no parameter 'until'"],
+            ),
             (
                 with(Who::Ids("3+8".parse().unwrap())),
                 &["agent 8", "0 to 7"],

@@ -4,7 +4,7 @@ use super::actuator::{Bias, Gain, Invert, Onset, Stuck};
 use super::life::{Blackout, Crash, Join, Reset, Restartable};
 use super::line::{Corrupt, Delay, Duplicate, Loss, Reorder};
 use super::sensor::{Dropout, Freeze, Noise, SensorBias};
-use super::{Fault, Kind, Scope, Who};
+use super::{Clock, Fault, Kind, OwnTime, Scope, Who};
 use crate::link::Link;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -58,15 +58,6 @@ impl Planned {
     }
 }
 
-/// How one agent's clock differs from the host's.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Clock {
-    /// Its seconds per second of the host.
-    pub rate: f64,
-    /// How much later than the host's its first period begins, in periods.
-    pub phase: f64,
-}
-
 impl Plan {
     /// Settles `faults`, which have passed [`Fault::check`], for one run.
     pub fn new(faults: &[Fault], run: Run) -> Self {
@@ -99,6 +90,12 @@ impl Plan {
     /// that is decided as the run goes or all of them are meant.
     pub fn victims(&self, index: usize) -> Option<&[usize]> {
         self.planned.get(index)?.victims.as_deref()
+    }
+
+    /// Whether agents act by clocks of their own.
+    pub fn has_clocks(&self) -> bool {
+        let clock = |planned: &Planned| matches!(planned.kind, Kind::Clock { .. });
+        self.planned.iter().any(clock)
     }
 
     /// The clock of an agent, all faults of clocks together.
@@ -135,6 +132,10 @@ impl Plan {
         let bare: Box<dyn Link + 'l> = match self.of(agent).any(restarts) {
             true => Box::new(Restartable::new(fresh, reset.clone())),
             false => Box::new(fresh()),
+        };
+        let bare = match self.has_clocks() {
+            true => Box::new(OwnTime::new(bare, self.clock(agent))),
+            false => bare,
         };
         self.of(agent).fold(bare, |link, (index, planned)| {
             let rng = || self.rng(index, agent);
@@ -196,7 +197,7 @@ impl Planned {
             Kind::Duplicate { p } => Box::new(Duplicate::new(link, scope, p, rng())),
             Kind::Reorder { p } => Box::new(Reorder::new(link, scope, p, rng())),
             Kind::Corrupt { p } => Box::new(Corrupt::new(link, scope, p, rng())),
-            // The swarm asks for clocks when it schedules its agents.
+            // Nearest to the agent of all, see `stack`; the swarm's schedule asks for it too.
             Kind::Clock { .. } => link,
         }
     }

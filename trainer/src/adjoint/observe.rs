@@ -17,7 +17,7 @@ impl Window {
     /// The window of a problem's agents; `gains` multiply the error and its slope.
     pub fn new(problem: &Problem, gains: [f64; 2]) -> Self {
         Self {
-            grid: problem.grid,
+            grid: problem.grid.len(),
             points: problem.sensing.window,
             gains,
         }

@@ -36,12 +36,13 @@ pub struct Heat<T> {
 
 /// r = ν Δt / Δx².
 pub fn diffusion_ratio(problem: &Problem) -> f64 {
-    heat_1d::DIFFUSIVITY * problem.control_interval / (problem.dx * problem.dx)
+    let dx = heat_1d::scheme_spacing(problem.grid.points[0]);
+    heat_1d::DIFFUSIVITY * problem.control_interval / (dx * dx)
 }
 
 /// Row-major inverse of the implicit half of the step, [grid, grid], zero on the walls.
 pub fn implicit_inverse(problem: &Problem) -> Vec<f64> {
-    let (n, r) = (problem.grid, diffusion_ratio(problem));
+    let (n, r) = (problem.grid.len(), diffusion_ratio(problem));
     let mut inverse = vec![0.0; n * n];
     // Elimination for the unit vector of each interior point.
     for unit in 1..n - 1 {
@@ -62,12 +63,12 @@ pub fn implicit_inverse(problem: &Problem) -> Vec<f64> {
 impl<T: Real> Heat<T> {
     /// The published scheme.
     pub fn new(problem: &Problem) -> Self {
-        let padded = problem.grid.next_multiple_of(CHUNK);
-        let beyond = problem.domain[1] + 100.0 * problem.actuation.width;
+        let padded = problem.grid.len().next_multiple_of(CHUNK);
+        let beyond = problem.reach[1][0] + 100.0 * problem.actuation.width;
         let coordinates = (0..padded)
             .map(|j| {
-                if j < problem.grid {
-                    problem.coordinate(j)
+                if j < problem.grid.len() {
+                    problem.grid.coordinate(0, j)
                 } else {
                     beyond
                 }
@@ -76,14 +77,14 @@ impl<T: Real> Heat<T> {
             .collect();
         Self {
             arch: Arch::new(),
-            grid: problem.grid,
+            grid: problem.grid.len(),
             padded,
             coordinates,
             inverse: implicit_inverse(problem).into_iter().map(T::of).collect(),
             half_ratio: T::of(0.5 * diffusion_ratio(problem)),
             dt: T::of(problem.control_interval),
             precision: T::of(problem.actuation.width.powi(-2)),
-            domain: problem.domain.map(T::of),
+            domain: problem.reach.map(|[x, _]| T::of(x)),
         }
     }
 

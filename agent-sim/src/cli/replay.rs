@@ -1,0 +1,96 @@
+//! `agent-sim replay`: a recorded run again, bit for bit.
+
+use super::progress::Progress;
+use super::{print, use_threads};
+use agent_sim::problem::Problem;
+use agent_sim::recording::{Recording, fingerprints};
+use agent_sim::scenario::Scenario;
+use agent_sim::test_set;
+use anyhow::{Context, bail};
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// Files of a recorded run.
+pub const SCENARIO: &str = "scenario.toml";
+/// The episode, so that a replay does not depend on where it came from.
+pub const EPISODE: &str = "episode.npy";
+/// The policy, likewise.
+pub const POLICY: &str = "agents.policy";
+/// Figures and fingerprint of every step.
+pub const STEPS: &str = "steps.csv";
+
+#[derive(Args)]
+pub struct ReplayArgs {
+    /// The folder that `agent-sim run` wrote
+    folder: PathBuf,
+    /// Threads to use [default: all cores]; results do not depend on it
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+pub fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
+    use_threads(args.threads)?;
+    let folder = &args.folder;
+    let text = read(folder, SCENARIO)?;
+    let mut scenario = Scenario::from_toml(&text)?;
+    let policy = folder.join(POLICY);
+    if policy.exists() {
+        scenario.policy = Some(policy);
+    }
+    let csv = read(folder, STEPS)?;
+    let Some(recorded) = fingerprints(&csv) else {
+        bail!(
+            "{} is not the log of a run; run it again",
+            folder.join(STEPS).display()
+        );
+    };
+    let team = scenario.team()?;
+    let episode = episode(folder, &team.problem)?;
+    let policy = team.parsed_policy();
+    let experiment = team.experiment(policy.as_ref());
+    let progress = Progress::new(team.steps, "steps");
+    let again = Recording::make(&experiment, &episode, || progress.tick())?;
+    drop(progress);
+
+    let found = again.log.iter().map(|line| line.fingerprint.as_str());
+    let differing = recorded.iter().zip(found).position(|(a, b)| *a != b);
+    if let Some(step) = differing {
+        bail!(
+            "step {step} of {} is not the recorded one: the program, its numerics or the files have \
+             changed since the run",
+            folder.display()
+        );
+    }
+    if recorded.len() != again.log.len() {
+        bail!(
+            "{} has {} steps and the scenario {}: the log was cut",
+            folder.join(STEPS).display(),
+            recorded.len().saturating_sub(1),
+            team.steps
+        );
+    }
+    print(&format!(
+        "{}: {} steps of {} with {} agents, the same bit for bit\n",
+        folder.display(),
+        team.steps,
+        team.problem.name,
+        team.agents
+    ))
+}
+
+fn read(folder: &Path, name: &str) -> anyhow::Result<String> {
+    let path = folder.join(name);
+    std::fs::read_to_string(&path).with_context(|| {
+        format!(
+            "cannot read {}; give the folder that agent-sim run wrote",
+            path.display()
+        )
+    })
+}
+
+fn episode(folder: &Path, problem: &Problem) -> anyhow::Result<agent_sim::problem::Episode> {
+    let path = folder.join(EPISODE);
+    let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut episodes = test_set::from_npy(&bytes, problem, &path.display().to_string())?;
+    Ok(episodes.swap_remove(0))
+}

@@ -1,0 +1,88 @@
+//! A scenario from flags, from a file, or from both.
+
+use agent_sim::fault::Fault;
+use agent_sim::scenario::{Kind, Scenario};
+use anyhow::Context;
+use clap::Args;
+use std::path::PathBuf;
+
+/// What a run is made of. A flag takes precedence over the same entry of a scenario file.
+#[derive(Args)]
+pub struct ScenarioArgs {
+    /// The problem, e.g. turbulence-2d (agent-sim problems lists all)
+    problem: Option<String>,
+    /// Scenario file (TOML), as `run` writes it
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
+    /// Who commands the actuators [default: the policy shipped for the problem, or else
+    /// proportional feedback]
+    #[arg(long, value_enum)]
+    controller: Option<Kind>,
+    /// Policy blob [default: the one shipped for the problem]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// Gain of proportional feedback [default: tuned for the problem]
+    #[arg(long, value_name = "K")]
+    gain: Option<f64>,
+    /// Something that goes wrong, e.g. crash,fraction=0.3,at=0.5 (repeatable; agent-sim faults
+    /// lists all)
+    #[arg(long = "fault", value_name = "FAULT")]
+    faults: Vec<String>,
+    /// Seed of fresh episodes and of faults [default: 0]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Control steps [default: as published]
+    #[arg(long, value_name = "T")]
+    steps: Option<usize>,
+    /// Grid points of the truth along the first axis [default: as published]
+    #[arg(long, value_name = "N")]
+    grid: Option<usize>,
+    /// Solver steps per control interval [default: as published, more where the grid needs them]
+    #[arg(long, value_name = "N")]
+    substeps: Option<usize>,
+    /// Another form of the problem
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Short for --variant as-published: the authors' numerics where ours are corrected
+    #[arg(long, conflicts_with = "variant")]
+    as_published: bool,
+}
+
+impl ScenarioArgs {
+    /// The scenario, with `agents` and the episode set as the command has them.
+    pub fn scenario(&self) -> anyhow::Result<Scenario> {
+        let mut scenario = match &self.scenario {
+            None => Scenario {
+                set: "fresh".to_owned(),
+                ..Scenario::default()
+            },
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("cannot read the scenario {}", path.display()))?;
+                Scenario::from_toml(&text).with_context(|| path.display().to_string())?
+            }
+        };
+        if let Some(problem) = &self.problem {
+            scenario.problem.clone_from(problem);
+        }
+        for text in &self.faults {
+            let fault: Fault = text.parse().with_context(|| format!("--fault '{text}'"))?;
+            scenario.faults.push(fault);
+        }
+        let as_published = || self.as_published.then(|| "as-published".to_owned());
+        let or = |given: &Option<usize>, there: Option<usize>| given.or(there);
+        scenario.variant = self
+            .variant
+            .clone()
+            .or_else(as_published)
+            .or(scenario.variant);
+        scenario.grid = or(&self.grid, scenario.grid);
+        scenario.substeps = or(&self.substeps, scenario.substeps);
+        scenario.steps = or(&self.steps, scenario.steps);
+        scenario.controller = self.controller.or(scenario.controller);
+        scenario.gain = self.gain.or(scenario.gain);
+        scenario.policy = self.policy.clone().or(scenario.policy);
+        scenario.seed = self.seed.unwrap_or(scenario.seed);
+        Ok(scenario)
+    }
+}

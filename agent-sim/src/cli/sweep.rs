@@ -1,0 +1,365 @@
+//! `agent-sim sweep`: how a swarm fares with more or fewer agents and with more or fewer faults.
+
+use super::eval::{evaluate, headline_name};
+use super::run::listing;
+use super::scenario_args::ScenarioArgs;
+use super::table::{number, table};
+use super::{VERSION, print, provenance, use_threads};
+use agent_sim::controller::{Controller, Experiment};
+use agent_sim::fault::{Fault, Kind as FaultKind, Who};
+use agent_sim::metrics::Summary;
+use agent_sim::output::OutputFolder;
+use agent_sim::problem::Episode;
+use agent_sim::report::{RGBColor, line};
+use agent_sim::scenario::{Kind, Scenario, Team};
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+#[derive(Args)]
+pub struct SweepArgs {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// Numbers of agents: a list (4,8,16) or a range that doubles (5..320) [default: as published]
+    #[arg(long, value_name = "LIST")]
+    agents: Option<Counts>,
+    /// Shares of the agents that the faults hit, e.g. 0,0.1,0.3,0.5; without --fault these agents
+    /// crash half way
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    fault_fraction: Vec<f64>,
+    /// Episodes: table (published), fresh (drawn by --seed) or the path of a .npy file
+    #[arg(long, default_value = "fresh", value_name = "SET")]
+    set: String,
+    /// Episodes for each point
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    episodes: usize,
+    /// Folder for the table, the plot and the report; an interrupted sweep goes on there
+    /// [default: out/sweep-<problem>]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Threads to use [default: all cores]; results do not depend on it
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// Numbers of agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts(Vec<usize>);
+
+impl FromStr for Counts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "'{text}' is no list of numbers; write 4,8,16 or, for a range that doubles, 5..320"
+            )
+        };
+        let number = |part: &str| part.trim().parse::<usize>().map_err(|_| wrong());
+        let counts = match text.split_once("..") {
+            None => text.split(',').map(number).collect::<Result<Vec<_>, _>>()?,
+            Some((from, to)) => {
+                let (from, to) = (number(from)?, number(to)?);
+                if from == 0 || to < from {
+                    return Err(format!(
+                        "the range {text} must begin at 1 or more and not end before it begins"
+                    ));
+                }
+                let doubling = std::iter::successors(Some(from), |n| n.checked_mul(2));
+                let mut counts: Vec<usize> = doubling.take_while(|n| *n < to).collect();
+                counts.push(to);
+                counts
+            }
+        };
+        match counts.contains(&0) {
+            true => Err("a swarm of 0 agents controls nothing; begin at 1".to_owned()),
+            false => Ok(Self(counts)),
+        }
+    }
+}
+
+/// One point of a sweep.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Point {
+    controller: Kind,
+    agents: usize,
+    fraction: Option<f64>,
+    /// None where the field blew up in some episode.
+    summary: Option<Summary>,
+}
+
+/// What identifies a sweep: points of another one must not be taken for its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Identity {
+    version: String,
+    scenario: Scenario,
+    episodes: usize,
+    policy_hash: Option<String>,
+}
+
+/// What `--json` prints and `sweep.json` holds.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    #[serde(flatten)]
+    identity: &'a Identity,
+    headline: &'a str,
+    points: &'a [Point],
+}
+
+const IDENTITY: &str = "sweep-identity.json";
+
+pub fn sweep(args: &SweepArgs) -> anyhow::Result<()> {
+    use_threads(args.threads)?;
+    let mut scenario = args.scenario.scenario()?;
+    scenario.set.clone_from(&args.set);
+    if !args.fault_fraction.is_empty() && scenario.faults.is_empty() {
+        scenario.faults.push(Fault {
+            at: 0.5,
+            ..Fault::new(FaultKind::Crash)
+        });
+    }
+    let team = scenario.team()?;
+    let counts = match &args.agents {
+        Some(Counts(counts)) => counts.clone(),
+        None => vec![team.agents],
+    };
+    let fractions: Vec<Option<f64>> = match args.fault_fraction.is_empty() {
+        true => vec![None],
+        false => args.fault_fraction.iter().copied().map(Some).collect(),
+    };
+    // Everything is checked before the first point is run.
+    let mut cells = Vec::new();
+    for &agents in &counts {
+        for &fraction in &fractions {
+            let scenario = cell(&scenario, agents, fraction);
+            cells.push((fraction, scenario.team()?));
+        }
+    }
+    let episodes = scenario.episodes(&team, Some(args.episodes))?;
+
+    let folder = args.out.clone();
+    let folder = folder.unwrap_or_else(|| format!("out/sweep-{}", team.problem.name).into());
+    let folder = OutputFolder::prepare(&folder)?;
+    let identity = Identity {
+        version: VERSION.to_owned(),
+        scenario,
+        episodes: episodes.len(),
+        policy_hash: team.policy.as_ref().map(|file| file.hash()),
+    };
+    claim(&folder, &identity)?;
+
+    let mut points = Vec::new();
+    for kind in contestants(team.kind) {
+        for (fraction, team) in &cells {
+            let point = point(&folder, kind, *fraction, team, &episodes)?;
+            points.push(point);
+        }
+    }
+    conclude(&folder, &identity, &team, &points, args.json)
+}
+
+/// The controllers of a sweep: the one asked for and the yardsticks.
+fn contestants(asked: Kind) -> Vec<Kind> {
+    let mut kinds = vec![asked];
+    kinds.extend(
+        [Kind::Proportional, Kind::None]
+            .into_iter()
+            .filter(|kind| *kind != asked),
+    );
+    kinds
+}
+
+/// The scenario of one point.
+fn cell(scenario: &Scenario, agents: usize, fraction: Option<f64>) -> Scenario {
+    let mut cell = scenario.clone();
+    cell.agents = Some(agents);
+    if let Some(share) = fraction {
+        for fault in &mut cell.faults {
+            fault.who = Who::Fraction(share);
+        }
+    }
+    cell
+}
+
+/// Refuses a folder that holds points of another sweep.
+fn claim(folder: &OutputFolder, identity: &Identity) -> anyhow::Result<()> {
+    let path = folder.path().join(IDENTITY);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            let there: Option<Identity> = serde_json::from_str(&text).ok();
+            if there.as_ref() != Some(identity) {
+                bail!(
+                    "{} holds another sweep (another scenario, policy, version or number of \
+                     episodes); choose another folder with --out or delete it",
+                    folder.path().display()
+                );
+            }
+        }
+        Err(_) => {
+            folder.write(IDENTITY, serde_json::to_string_pretty(identity)?.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs one point, unless the folder has it.
+fn point(
+    folder: &OutputFolder,
+    kind: Kind,
+    fraction: Option<f64>,
+    team: &Team,
+    episodes: &[Episode],
+) -> anyhow::Result<Point> {
+    let share = fraction.map_or_else(String::new, |share| format!("-{share}"));
+    let name = format!("point-{}-{}{share}.json", kind.name(), team.agents);
+    if let Ok(text) = std::fs::read_to_string(folder.path().join(&name)) {
+        return serde_json::from_str(&text)
+            .with_context(|| format!("{name} is damaged; delete it and run the sweep again"));
+    }
+    let policy = team.parsed_policy();
+    let experiment = team.experiment(policy.as_ref());
+    let experiment = match kind {
+        _ if kind == team.kind => experiment,
+        Kind::None => Experiment {
+            controller: Controller::None,
+            ..experiment
+        },
+        _ => Experiment {
+            controller: Controller::Proportional(team.problem.baseline_for(team.agents)),
+            ..experiment
+        },
+    };
+    let point = Point {
+        controller: kind,
+        agents: team.agents,
+        fraction,
+        summary: evaluate(&experiment, episodes, kind.name()).ok(),
+    };
+    folder.write(&name, serde_json::to_string_pretty(&point)?.as_bytes())?;
+    Ok(point)
+}
+
+fn conclude(
+    folder: &OutputFolder,
+    identity: &Identity,
+    team: &Team,
+    points: &[Point],
+    json: bool,
+) -> anyhow::Result<()> {
+    let problem = &team.problem;
+    let outcome = Outcome {
+        identity,
+        headline: headline_name(problem),
+        points,
+    };
+    let text = serde_json::to_string_pretty(&outcome)? + "\n";
+    let written = vec![
+        folder.write("sweep.json", text.as_bytes())?,
+        folder.write("sweep.csv", csv(points).as_bytes())?,
+    ];
+    if json {
+        return print(&text);
+    }
+    let source = provenance(problem, identity.scenario.seed, team.policy.as_ref());
+    print(&format!(
+        "{source} · {} episodes of the {} set for each point\n\n{}\n{}",
+        identity.episodes,
+        identity.scenario.set,
+        points_table(team, points),
+        listing(&written)
+    ))
+}
+
+fn csv(points: &[Point]) -> String {
+    let mut text = String::from(
+        "controller,agents,fault_fraction,final_mean,final_std,final_median,final_p95,final_worst,\
+         time_mean,time_mean_std,effort,travel,intrusion\n",
+    );
+    for point in points {
+        let share = point
+            .fraction
+            .map_or_else(String::new, |share| share.to_string());
+        let start = format!("{},{},{share}", point.controller.name(), point.agents);
+        match &point.summary {
+            None => writeln!(text, "{start},blew up,,,,,,,,,"),
+            Some(s) => writeln!(
+                text,
+                "{start},{:e},{:e},{:e},{:e},{:e},{:e},{:e},{:e},{:e},{:e}",
+                s.final_error.mean,
+                s.final_error.std,
+                s.final_error.median,
+                s.final_error.p95,
+                s.final_error.worst,
+                s.time_mean.mean,
+                s.time_mean.std,
+                s.effort.mean,
+                s.travel.mean,
+                s.intrusion.mean
+            ),
+        }
+        .expect("to a string");
+    }
+    text
+}
+
+/// One row per point: the headline figure of each controller side by side.
+fn points_table(team: &Team, points: &[Point]) -> String {
+    let kinds = contestants(team.kind);
+    let scoring = team.problem.scoring;
+    let mut head = vec!["agents".to_owned(), "fault share".to_owned()];
+    for kind in &kinds {
+        head.extend([kind.name().to_owned(), "± std".to_owned()]);
+    }
+    let mut rows = vec![head];
+    let each = points.len() / kinds.len();
+    for index in 0..each {
+        let first = &points[index];
+        let share = first
+            .fraction
+            .map_or_else(|| "–".to_owned(), |share| share.to_string());
+        let mut row = vec![first.agents.to_string(), share];
+        for point in points[index..].iter().step_by(each) {
+            row.extend(match &point.summary {
+                None => ["blew up".to_owned(), String::new()],
+                Some(summary) => {
+                    let figure = summary.headline(scoring);
+                    [number(figure.mean), number(figure.std)]
+                }
+            });
+        }
+        rows.push(row);
+    }
+    table(&rows)
+}
+
+/// The colour of a controller's curve.
+pub fn colour(kind: Kind) -> RGBColor {
+    match kind {
+        Kind::Policy => line::BLUE,
+        Kind::None => line::GREY,
+        Kind::Proportional => line::ORANGE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_double_and_keep_their_end() {
+        let counts = |text: &str| text.parse::<Counts>().map(|c| c.0);
+        assert_eq!(counts("5..320"), Ok(vec![5, 10, 20, 40, 80, 160, 320]));
+        assert_eq!(counts("4..10"), Ok(vec![4, 8, 10]));
+        assert_eq!(counts("7..7"), Ok(vec![7]));
+        assert_eq!(counts("4, 8,16"), Ok(vec![4, 8, 16]));
+        for wrong in ["", "x", "8..4", "0..4", "3,0", "4...8"] {
+            assert!(counts(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A run kept so that it can be shown, and checked again bit for bit.
+
+use crate::controller::Experiment;
+use crate::episode::{BlownUp, Snapshot};
+use crate::metrics::Score;
+use crate::problem::Episode;
+use crate::trajectory::Trajectory;
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+
+/// One run: what it looked like, its figures, and a fingerprint of every step.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// For pictures.
+    pub trajectory: Trajectory,
+    /// The verdict.
+    pub score: Score,
+    /// One for the start and for each step.
+    pub log: Vec<StepLog>,
+}
+
+/// A step, in figures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepLog {
+    /// Steps taken.
+    pub step: usize,
+    /// Time of the equation.
+    pub time: f64,
+    /// Mean squared error to the target.
+    pub error: f64,
+    /// Mean squared force, or speed where agents stir, over the agents.
+    pub effort: f64,
+    /// Agents that answered.
+    pub heard: usize,
+    /// Of all bits of the field, of the agents' places and of their deeds.
+    pub fingerprint: String,
+}
+
+impl Recording {
+    /// Runs an episode; `tick` is called after every step.
+    pub fn make(
+        experiment: &Experiment<'_>,
+        episode: &Episode,
+        mut tick: impl FnMut(),
+    ) -> Result<Self, BlownUp> {
+        let problem = experiment.problem;
+        let mut trajectory = Trajectory::new(problem, episode, experiment.steps);
+        let mut log = Vec::with_capacity(experiment.steps + 1);
+        let score = experiment.run(episode, &mut |snapshot| {
+            trajectory.push(snapshot);
+            let heard = snapshot.deeds.iter().filter(|deed| deed.heard()).count();
+            log.push(StepLog {
+                step: snapshot.step,
+                time: snapshot.step as f64 * problem.control_interval,
+                error: snapshot.error,
+                effort: snapshot.cost.squared_effort / snapshot.deeds.len().max(1) as f64,
+                heard,
+                fingerprint: fingerprint(snapshot),
+            });
+            tick();
+        })?;
+        Ok(Self {
+            trajectory,
+            score,
+            log,
+        })
+    }
+
+    /// The log as CSV. Numbers are written so that they read back to the same bits.
+    pub fn csv(&self) -> String {
+        let mut text = String::from(HEAD);
+        for line in &self.log {
+            writeln!(
+                text,
+                "{},{},{:?},{:?},{},{}",
+                line.step, line.time, line.error, line.effort, line.heard, line.fingerprint
+            )
+            .expect("to a string");
+        }
+        text
+    }
+}
+
+const HEAD: &str = "step,time,error,effort,heard,fingerprint\n";
+
+/// The fingerprints of a log that [`Recording::csv`] wrote; `None` if it is no such log.
+pub fn fingerprints(csv: &str) -> Option<Vec<&str>> {
+    let lines = csv.strip_prefix(HEAD)?.lines();
+    lines.map(|line| line.rsplit(',').next()).collect()
+}
+
+fn fingerprint(snapshot: &Snapshot<'_>) -> String {
+    let mut hash = Sha256::new();
+    for z in snapshot.field {
+        hash.update(z.to_le_bytes());
+    }
+    for place in snapshot.positions {
+        hash.update(place[0].to_le_bytes());
+        hash.update(place[1].to_le_bytes());
+    }
+    for deed in snapshot.deeds {
+        hash.update(deed.force.to_le_bytes());
+        hash.update(deed.velocity[0].to_le_bytes());
+        hash.update(deed.velocity[1].to_le_bytes());
+        hash.update([deed.mode.map_or(0, |mode| mode as u8 + 1)]);
+    }
+    hash.finalize()[..8]
+        .iter()
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}

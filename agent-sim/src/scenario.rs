@@ -1,0 +1,307 @@
+//! A run, written down: a TOML file or flags, checked as a whole before anything runs.
+//!
+//! ```
+//! use agent_sim::scenario::Scenario;
+//!
+//! let scenario = Scenario::from_toml(
+//!     r#"
+//!     problem = "heat-1d"
+//!     agents = 16
+//!     controller = "proportional"
+//!
+//!     [[fault]]
+//!     kind = "crash"
+//!     fraction = 0.25
+//!     at = 0.5
+//!     "#,
+//! )?;
+//! let team = scenario.team()?;
+//! let episode = scenario.episode(&team)?;
+//! let score = team.experiment(None).run(&episode, &mut |_| {})?;
+//! assert!(score.final_error.is_finite());
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::controller::{Controller, Experiment};
+use crate::fault::{BadFault, Fault};
+use crate::policy_file::{PolicyFile, PolicyFileError};
+use crate::problem::{self, BadProblem, Episode, Problem, Proportional, UnknownProblem};
+use crate::test_set::{EpisodeSet, TestSetError};
+use agent_core::policy::Policy;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Everything that decides a run. What is left out is as published.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Name of the problem.
+    pub problem: String,
+    /// Another form of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// Grid points of the truth along the first axis.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grid: Option<usize>,
+    /// Solver steps per control interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub substeps: Option<usize>,
+    /// Who commands the actuators; a policy if there is one, else proportional feedback.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<Kind>,
+    /// Gain of proportional feedback.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<f64>,
+    /// File of the policy; the shipped one if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PathBuf>,
+    /// Number of agents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<usize>,
+    /// Control steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
+    /// Seed of fresh episodes and of faults.
+    #[serde(default)]
+    pub seed: u64,
+    /// Where episodes are taken from: `fresh`, `table` or a `.npy` file.
+    #[serde(default = "fresh")]
+    pub set: String,
+    /// Which episode of the set.
+    #[serde(default)]
+    pub episode: usize,
+    /// What goes wrong.
+    #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+}
+
+fn fresh() -> String {
+    "fresh".to_owned()
+}
+
+/// Who commands the actuators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A trained policy
+    Policy,
+    /// Nobody: what the field does by itself
+    None,
+    /// Agents that push against the error they see
+    Proportional,
+}
+
+impl Kind {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::None => "none",
+            Self::Proportional => "proportional",
+        }
+    }
+}
+
+/// Why a scenario cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum BadScenario {
+    /// No problem is named.
+    #[error("no problem is named; give one of: {0}")]
+    NoProblem(String),
+    /// It is none of the problems.
+    #[error(transparent)]
+    Problem(#[from] UnknownProblem),
+    /// The problem cannot be solved as asked.
+    #[error(transparent)]
+    Solver(#[from] BadProblem),
+    /// The policy cannot be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyFileError),
+    /// The episode is not there.
+    #[error(transparent)]
+    Episode(#[from] TestSetError),
+    /// A fault makes no sense.
+    #[error("the fault '{fault}' is impossible: {source}")]
+    Fault {
+        /// As it was given.
+        fault: String,
+        /// What is wrong with it.
+        source: BadFault,
+    },
+    /// Something else makes no sense.
+    #[error("{0}")]
+    Senseless(String),
+    /// The text is no scenario.
+    #[error("the scenario cannot be read: {0}")]
+    Toml(#[from] toml::de::Error),
+}
+
+impl Scenario {
+    /// Reads a scenario.
+    pub fn from_toml(text: &str) -> Result<Self, BadScenario> {
+        Ok(toml::from_str(text)?)
+    }
+
+    /// Writes it down.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a scenario holds nothing that TOML lacks")
+    }
+
+    /// The episode of the scenario, for a team of it.
+    pub fn episode(&self, team: &Team) -> Result<Episode, BadScenario> {
+        Ok(self
+            .source()
+            .episode(&team.problem, self.seed, self.episode)?)
+    }
+
+    /// The first `count` episodes of the set, or all of a stored one.
+    pub fn episodes(&self, team: &Team, count: Option<usize>) -> Result<Vec<Episode>, BadScenario> {
+        if count == Some(0) {
+            let text = "there is nothing to learn from 0 episodes; give --episodes 1 or more";
+            return Err(BadScenario::Senseless(text.to_owned()));
+        }
+        Ok(self.source().episodes(&team.problem, self.seed, count)?)
+    }
+
+    fn source(&self) -> EpisodeSet {
+        self.set.parse().unwrap_or_else(|never| match never {})
+    }
+
+    /// Checks everything but the episode, and gathers what the run needs.
+    pub fn team(&self) -> Result<Team, BadScenario> {
+        if self.problem.is_empty() {
+            let names = problem::ALL.map(|p| p.name);
+            return Err(BadScenario::NoProblem(names.join(", ")));
+        }
+        let mut problem = *problem::by_name(&self.problem)?;
+        if let Some(variant) = &self.variant {
+            problem = problem.with_variant(variant)?;
+        }
+        if let Some(points) = self.grid {
+            problem = problem.with_grid(points)?;
+        }
+        if let Some(substeps) = self.substeps {
+            problem = problem.with_substeps(substeps)?;
+        }
+        let senseless = |text: &str| Err(BadScenario::Senseless(text.to_owned()));
+        let agents = self.agents.unwrap_or(problem.agents);
+        let steps = self.steps.unwrap_or(problem.horizon);
+        if agents == 0 {
+            return senseless(
+                "a swarm of 0 agents controls nothing; give --agents 1 or more, or --controller none",
+            );
+        }
+        if steps == 0 {
+            return senseless("a run of 0 steps shows nothing; give --steps 1 or more");
+        }
+        for fault in &self.faults {
+            let (low, high) = (problem.grid.low, problem.grid.high);
+            fault
+                .check(agents, problem.grid.axes, low, high)
+                .map_err(|source| BadScenario::Fault {
+                    fault: fault.to_string(),
+                    source,
+                })?;
+        }
+
+        let shipped = PolicyFile::shipped(&problem);
+        let kind = match self.controller {
+            Some(kind) => kind,
+            None if self.policy.is_some() || shipped.is_ok() => Kind::Policy,
+            None => Kind::Proportional,
+        };
+        if self.policy.is_some() && kind != Kind::Policy {
+            return senseless("--policy belongs to --controller policy");
+        }
+        if self.gain.is_some() && kind != Kind::Proportional {
+            return senseless("--gain belongs to --controller proportional");
+        }
+        let policy = match (kind, &self.policy) {
+            (Kind::Policy, Some(path)) => Some(PolicyFile::read(path)?),
+            (Kind::Policy, None) => Some(shipped?),
+            _ => None,
+        };
+        if let Some(file) = &policy {
+            file.policy(&problem)?;
+        }
+        if let Some(gain) = self.gain
+            && !(gain.is_finite() && gain >= 0.0)
+        {
+            return Err(BadScenario::Senseless(format!(
+                "--gain {gain} is not a number of at least 0"
+            )));
+        }
+        Ok(Team {
+            problem,
+            kind,
+            gain: self.gain,
+            policy,
+            agents,
+            steps,
+            seed: fault_seed(self.seed, self.episode),
+            faults: self.faults.clone(),
+        })
+    }
+}
+
+/// The seed of the faults of an episode: no two episodes of a set lose the same agents.
+pub fn fault_seed(seed: u64, episode: usize) -> u64 {
+    // The golden ratio's odd multiple of 2⁻⁶⁴ spreads neighbours; episode 0 keeps the seed.
+    seed.wrapping_add((episode as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// A scenario that can be run.
+#[derive(Debug, Clone)]
+pub struct Team {
+    /// What is controlled.
+    pub problem: Problem,
+    /// By whom.
+    pub kind: Kind,
+    /// With which gain, where one was given.
+    pub gain: Option<f64>,
+    /// With which policy.
+    pub policy: Option<PolicyFile>,
+    /// How many agents there are.
+    pub agents: usize,
+    /// For how many steps.
+    pub steps: usize,
+    /// Decides what the faults leave to chance.
+    pub seed: u64,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+}
+
+impl Team {
+    /// The policy, parsed.
+    ///
+    /// # Panics
+    /// Never for a team that a scenario set up: it was checked then.
+    pub fn parsed_policy(&self) -> Option<Policy<'_>> {
+        let file = self.policy.as_ref()?;
+        Some(file.policy(&self.problem).expect("checked when set up"))
+    }
+
+    /// The feedback law of proportional agents.
+    pub fn law(&self) -> Proportional {
+        let mut law = self.problem.baseline_for(self.agents);
+        law.gain = self.gain.unwrap_or(law.gain);
+        law
+    }
+
+    /// The experiment; `policy` is [`parsed_policy`](Self::parsed_policy).
+    pub fn experiment<'p>(&'p self, policy: Option<&'p Policy<'p>>) -> Experiment<'p> {
+        let controller = match (self.kind, policy) {
+            (Kind::Policy, Some(policy)) => Controller::Policy(policy),
+            (Kind::Proportional, _) => Controller::Proportional(self.law()),
+            _ => Controller::None,
+        };
+        Experiment {
+            problem: &self.problem,
+            controller,
+            agents: self.agents,
+            steps: self.steps,
+            faults: &self.faults,
+            seed: self.seed,
+        }
+    }
+}
