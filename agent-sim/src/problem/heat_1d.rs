@@ -66,6 +66,7 @@ pub static PROBLEM: Problem = Problem {
             DIFFUSIVITY,
             problem.dx,
             problem.control_interval,
+            1,
         ))
     },
     baseline: BASELINE,
