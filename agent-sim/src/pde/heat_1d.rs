@@ -18,14 +18,16 @@ pub struct Heat1d<T> {
     implicit: Tridiagonal<T>,
     half_r: T,
     dt: T,
+    substeps: usize,
 }
 
 impl<T: Float> Heat1d<T> {
-    /// A stepper for fields of `points` values, both walls included, spaced `dx`.
+    /// A stepper for fields of `points` values, both walls included, spaced `dx`. A control interval is
+    /// `substeps` steps of `dt` each.
     ///
     /// # Panics
     /// If a coefficient is not positive and finite.
-    pub fn new(points: usize, diffusivity: f64, dx: f64, dt: f64) -> Self {
+    pub fn new(points: usize, diffusivity: f64, dx: f64, dt: f64, substeps: usize) -> Self {
         let r = diffusivity * dt / (dx * dx);
         assert!(r > 0.0 && r.is_finite() && dt > 0.0, "r = {r}, dt = {dt}");
         let t = |value: f64| T::from(value).expect("floats convert to floats");
@@ -34,6 +36,7 @@ impl<T: Float> Heat1d<T> {
                 .expect("1 + r > r: diagonally dominant"),
             half_r: t(0.5 * r),
             dt: t(dt),
+            substeps,
         }
     }
 
@@ -41,12 +44,9 @@ impl<T: Float> Heat1d<T> {
     pub fn points(&self) -> usize {
         self.implicit.rows() + 2
     }
-}
 
-impl<T: Float + Send> Stepper<T> for Heat1d<T> {
-    fn step(&mut self, field: &mut [T], force: &[T]) {
+    fn substep(&self, field: &mut [T], force: &[T]) {
         let n = self.points();
-        assert!(field.len() == n && force.len() == n, "{n} grid points");
         // The right-hand side overwrites the field from left to right; `left` keeps the old value
         // of the neighbour that has already been overwritten.
         let mut left = field[0];
@@ -59,6 +59,16 @@ impl<T: Float + Send> Stepper<T> for Heat1d<T> {
         field[0] = T::zero();
         field[n - 1] = T::zero();
         self.implicit.solve(&mut field[1..n - 1]);
+    }
+}
+
+impl<T: Float + Send> Stepper<T> for Heat1d<T> {
+    fn step(&mut self, field: &mut [T], force: &[T]) {
+        let n = self.points();
+        assert!(field.len() == n && force.len() == n, "{n} grid points");
+        for _ in 0..self.substeps {
+            self.substep(field, force);
+        }
     }
 }
 
@@ -88,7 +98,7 @@ mod tests {
             let factor = ((1.0 - 2.0 * r * s) / (1.0 + 2.0 * r * s)).powi(steps);
             let start = mode(n, k);
             let mut field = start.clone();
-            let mut heat = Heat1d::new(n, 0.2, 0.01, 1e-3);
+            let mut heat = Heat1d::new(n, 0.2, 0.01, 1e-3, 1);
             (0..steps).for_each(|_| heat.step(&mut field, &vec![0.0; n]));
             for (now, before) in field.iter().zip(&start) {
                 assert!((now - factor * before).abs() < 1e-12, "mode {k}");
@@ -100,7 +110,7 @@ mod tests {
     fn error_against_analytic(n: usize, steps: usize) -> f64 {
         let (diffusivity, time) = (0.2, 0.1);
         let dx = 1.0 / (n - 1) as f64;
-        let mut heat = Heat1d::new(n, diffusivity, dx, time / steps as f64);
+        let mut heat = Heat1d::new(n, diffusivity, dx, time / steps as f64, 1);
         let mut field: Vec<f64> = mode(n, 1)
             .iter()
             .zip(mode(n, 3))
@@ -137,7 +147,7 @@ mod tests {
         let steady = mode(n, 1);
         let force: Vec<f64> = steady.iter().map(|z| 0.2 * lambda * z).collect();
         let mut field = vec![0.0; n];
-        let mut heat = Heat1d::new(n, 0.2, dx, 0.01);
+        let mut heat = Heat1d::new(n, 0.2, dx, 0.01, 1);
         (0..5000).for_each(|_| heat.step(&mut field, &force));
         for (z, expected) in field.iter().zip(&steady) {
             assert!((z - expected).abs() < 1e-10);
@@ -150,8 +160,8 @@ mod tests {
         let mut wide = mode(n, 3);
         let mut narrow: Vec<f32> = wide.iter().map(|&v| v as f32).collect();
         let (mut heat64, mut heat32) = (
-            Heat1d::<f64>::new(n, 0.2, 0.01, 1e-3),
-            Heat1d::<f32>::new(n, 0.2, 0.01, 1e-3),
+            Heat1d::<f64>::new(n, 0.2, 0.01, 1e-3, 1),
+            Heat1d::<f32>::new(n, 0.2, 0.01, 1e-3, 1),
         );
         for _ in 0..300 {
             heat64.step(&mut wide, &vec![1.0; n]);
@@ -163,10 +173,19 @@ mod tests {
     }
 
     #[test]
+    fn substeps_are_steps_under_the_same_force() {
+        let (mut once, mut often) = (mode(20, 2), mode(20, 2));
+        Heat1d::new(20, 0.2, 0.05, 1e-3, 3).step(&mut once, &vec![1.0; 20]);
+        let mut single = Heat1d::new(20, 0.2, 0.05, 1e-3, 1);
+        (0..3).for_each(|_| single.step(&mut often, &vec![1.0; 20]));
+        assert_eq!(once, often);
+    }
+
+    #[test]
     fn the_smallest_grids_are_fine() {
         for n in [2, 3] {
             let mut field = vec![1.0; n];
-            Heat1d::new(n, 0.2, 0.1, 1e-3).step(&mut field, &vec![1.0; n]);
+            Heat1d::new(n, 0.2, 0.1, 1e-3, 1).step(&mut field, &vec![1.0; n]);
             assert_eq!((field[0], field[n - 1]), (0.0, 0.0));
         }
     }
@@ -181,7 +200,7 @@ mod tests {
             let n = a.len();
             let step = |field: &[f64], force: &[f64]| {
                 let mut field = field.to_vec();
-                Heat1d::new(n, 0.2, 0.01, 1e-3).step(&mut field, force);
+                Heat1d::new(n, 0.2, 0.01, 1e-3, 1).step(&mut field, force);
                 field
             };
             let mixed: Vec<f64> = a.iter().zip(&b).map(|(x, y)| x + weight * y).collect();
@@ -201,7 +220,7 @@ mod tests {
             let mut field = start;
             let n = field.len();
             (field[0], field[n - 1]) = (0.0, 0.0);
-            let mut heat = Heat1d::new(n, r, 1.0, 1.0);
+            let mut heat = Heat1d::new(n, r, 1.0, 1.0, 1);
             let energy = |f: &[f64]| f.iter().map(|z| z * z).sum::<f64>();
             for _ in 0..5 {
                 let before = energy(&field);
@@ -221,7 +240,7 @@ mod tests {
             (field[0], field[n - 1]) = (0.0, 0.0);
             let low = field.iter().copied().fold(0.0, f64::min);
             let high = field.iter().copied().fold(0.0, f64::max);
-            Heat1d::new(n, r, 1.0, 1.0).step(&mut field, &vec![0.0; n]);
+            Heat1d::new(n, r, 1.0, 1.0, 1).step(&mut field, &vec![0.0; n]);
             prop_assert!(field.iter().all(|z| (low - 1e-12..=high + 1e-12).contains(z)));
         }
     }

@@ -5,10 +5,20 @@
 //! differentiable version of each; the two share nothing but the problem's constants, so that a
 //! test which compares them means something.
 
+pub mod advection_diffusion_2d;
+pub mod density_2d;
+pub mod fkpp_1d;
 pub mod heat_1d;
+pub mod heat_2d;
+pub mod ks_1d;
 pub mod tridiagonal;
 
+pub use advection_diffusion_2d::AdvectionDiffusion2d;
+pub use density_2d::Density2d;
+pub use fkpp_1d::Fkpp1d;
 pub use heat_1d::Heat1d;
+pub use heat_2d::Heat2d;
+pub use ks_1d::Ks1d;
 pub use tridiagonal::Tridiagonal;
 
 /// Advances a field by one control interval.

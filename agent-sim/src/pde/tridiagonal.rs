@@ -95,6 +95,39 @@ impl<T: Float> Tridiagonal<T> {
             *value = next;
         }
     }
+
+    /// Replaces `width` right-hand sides by their solutions. They stand side by side in
+    /// `rhs`, which is row-major with `width` entries per row of the matrix.
+    ///
+    /// Along one right-hand side every value waits for its neighbour's; across them none do, so
+    /// the inner loops here become vector instructions.
+    ///
+    /// # Panics
+    /// If `rhs` does not have `width` entries per row.
+    pub fn solve_side_by_side(&self, rhs: &mut [T], width: usize) {
+        let rows = self.rows();
+        assert_eq!(rhs.len(), rows * width, "{width} entries per row");
+        for row in 0..rows {
+            let (done, rest) = rhs.split_at_mut(row * width);
+            let inverse = self.inverse_pivot[row];
+            if row == 0 {
+                rest[..width].iter_mut().for_each(|v| *v = *v * inverse);
+                continue;
+            }
+            let lower = self.lower[row - 1];
+            let previous = &done[(row - 1) * width..];
+            for (value, &previous) in rest[..width].iter_mut().zip(previous) {
+                *value = (*value - lower * previous) * inverse;
+            }
+        }
+        for row in (1..rows).rev() {
+            let (rest, done) = rhs.split_at_mut(row * width);
+            let upper = self.scaled_upper[row - 1];
+            for (value, &next) in rest[(row - 1) * width..].iter_mut().zip(&done[..width]) {
+                *value = *value - upper * next;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -116,6 +149,23 @@ mod tests {
         let mut rhs = [6.0];
         Tridiagonal::constant(1, 1.0, 2.0).unwrap().solve(&mut rhs);
         assert_eq!(rhs, [3.0]);
+    }
+
+    #[test]
+    fn systems_side_by_side_are_solved_as_one_by_one() {
+        let (rows, width) = (17, 5);
+        let matrix = Tridiagonal::constant(rows, -0.7, 2.4).unwrap();
+        let start: Vec<f64> = (0..rows * width).map(|i| (i as f64 * 1.3).sin()).collect();
+        let mut together = start.clone();
+        matrix.solve_side_by_side(&mut together, width);
+        for system in 0..width {
+            let mut alone: Vec<f64> = (0..rows).map(|r| start[r * width + system]).collect();
+            matrix.solve(&mut alone);
+            for (row, value) in alone.iter().enumerate() {
+                assert_eq!(together[row * width + system], *value, "{row}, {system}");
+            }
+        }
+        matrix.solve_side_by_side(&mut [], 0);
     }
 
     proptest! {

@@ -79,13 +79,14 @@ pub static PROBLEM: Problem = Problem {
     test_set: "heat1d.npy",
     table: || include_bytes!("../../../testsets/heat1d.npy"),
     stepper: |problem, parts| {
-        let (dt, _) = problem.solver_steps(parts);
+        let (dt, substeps) = problem.solver_steps(parts);
         let points = problem.grid.points[0];
         Box::new(Heat1d::<f64>::new(
             points,
             DIFFUSIVITY,
             scheme_spacing(points),
             dt,
+            substeps,
         ))
     },
     longest_step: |_| f64::INFINITY,

@@ -2,7 +2,12 @@
 //! episodes are drawn and how they are scored. Constants live here and nowhere else; the trainer
 //! reads them from here.
 
+pub mod density_2d;
+pub mod fkpp_1d;
 pub mod heat_1d;
+pub mod heat_2d;
+pub mod ks_1d;
+pub mod placement;
 
 use crate::grid::{Edge, Grid};
 use crate::pde::Stepper;

@@ -1,0 +1,98 @@
+//! Heat equation on a square plate with mobile heaters and coolers:
+//!
+//! ```text
+//! z_t = ν ∇²z + Σ_i u_i exp(−|x − ξ_i|² / 2σ²),   ξ_i' = v_i,   z = 0 on the edges
+//! ```
+//!
+//! Fields are row-major, `[x, y]`. The same dynamics and episodes serve the problem with obstacles.
+
+use super::Episode;
+use super::placement::lattice;
+use crate::random_field::RandomField2d;
+use rand_chacha::ChaCha8Rng;
+use std::sync::LazyLock;
+
+/// Diffusivity ν (paper, heat 2D).
+pub const DIFFUSIVITY: f64 = 0.2;
+/// Grid points along each axis, edges included (paper).
+pub const GRID: [usize; 2] = [32, 32];
+/// Spacing used by the scheme: 1/N in the authors' code, although N points include both ends.
+pub const DX: [f64; 2] = [1.0 / GRID[0] as f64, 1.0 / GRID[1] as f64];
+/// Time between two actions, one step of the scheme (paper).
+pub const CONTROL_INTERVAL: f64 = 1e-3;
+/// Actions in one episode of the results table (authors' evaluation).
+pub const HORIZON: usize = 100;
+/// Actions in one episode of the training (paper).
+pub const TRAINING_HORIZON: usize = 300;
+/// Agents in the published experiment (paper).
+pub const AGENTS: usize = 16;
+/// Standard deviation σ of the actuation kernel (paper); its peak is 1 in the authors' code, while
+/// the paper normalises its integral.
+pub const KERNEL_WIDTH: f64 = 0.15;
+/// Largest |u| (authors' code).
+pub const FORCE_MAX: f64 = 40.0;
+/// Largest |v| (authors' published policy; another version of the code has 2).
+pub const VELOCITY_MAX: f64 = 5.0;
+/// Range of the lattice that agents start on in the results table (authors' evaluation).
+pub const PLACEMENT: [f64; 2] = [0.2, 0.8];
+/// The same in the authors' training.
+pub const TRAINING_PLACEMENT: [f64; 2] = [0.26, 0.74];
+/// Correlation length of initial fields (paper, data table).
+pub const INITIAL_LENGTH: f64 = 0.25;
+/// Correlation length of targets (paper, data table).
+pub const TARGET_LENGTH: f64 = 0.4;
+
+/// The smallest lattice from 0.2 to 0.8 along both axes that holds the agents.
+pub fn placement(agents: usize) -> Vec<[f64; 2]> {
+    lattice(agents, [PLACEMENT; 2])
+}
+
+/// Independent Gaussian random fields, pinned to zero on the edges.
+pub fn draw(rng: &mut ChaCha8Rng) -> Episode {
+    static INITIAL: LazyLock<RandomField2d> =
+        LazyLock::new(|| RandomField2d::pinned_square(GRID, INITIAL_LENGTH));
+    static TARGET: LazyLock<RandomField2d> =
+        LazyLock::new(|| RandomField2d::pinned_square(GRID, TARGET_LENGTH));
+    Episode {
+        initial: INITIAL.draw(rng),
+        target: TARGET.draw(rng),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random_field::episode_rng;
+
+    /// Test sets' README, "Sets at a glance": mean squares 0.4772 (sd 0.3796) and 0.0871 (0.1160),
+    /// error 0.5375 (0.4986), each over 50 episodes. The difference to the mean over 1,000 has a
+    /// standard error of sd · √(1/50 + 1/1000) = 0.145 sd, three times which is allowed.
+    #[test]
+    fn draws_are_like_the_test_set() {
+        let mut sums = [0.0; 3];
+        for index in 0..1000 {
+            let Episode { initial, target } = draw(&mut episode_rng(12, index));
+            for (z, t) in initial.into_iter().zip(target) {
+                let (z, t) = (f64::from(z), f64::from(t));
+                for (sum, square) in sums.iter_mut().zip([z * z, t * t, (z - t) * (z - t)]) {
+                    *sum += square / 1024.0 / 1000.0;
+                }
+            }
+        }
+        let published = [(0.4772, 0.3796), (0.0871, 0.1160), (0.5375, 0.4986)];
+        for (found, (mean, deviation)) in sums.into_iter().zip(published) {
+            let error = 0.145 * deviation;
+            assert!((found - mean).abs() < 3.0 * error, "{found} vs {mean}");
+        }
+    }
+
+    #[test]
+    fn sixteen_agents_start_on_the_published_lattice() {
+        let steps = [0.2, 0.4, 0.6, 0.8];
+        let expected = steps.iter().flat_map(|&x| steps.map(|y| [x, y]));
+        for (found, expected) in placement(AGENTS).into_iter().zip(expected) {
+            let off = (found[0] - expected[0]).abs() + (found[1] - expected[1]).abs();
+            assert!(off < 1e-15, "{found:?} vs {expected:?}");
+        }
+    }
+}
