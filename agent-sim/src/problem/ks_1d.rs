@@ -44,7 +44,7 @@ pub fn placement(agents: usize) -> Vec<[f64; 2]> {
 
 /// A chaotic state, grown from faint noise of zero mean; the target is rest.
 ///
-/// Spin-up takes some 0.1 s. It runs in double precision (the authors' in single); the states that
+/// Spin-up takes some 10 ms. It runs in double precision (the authors' in single); the states that
 /// it ends in differ, being chaotic, but not their distribution.
 pub fn draw(rng: &mut ChaCha8Rng) -> Episode {
     let noise: Vec<f64> = (0..GRID)
