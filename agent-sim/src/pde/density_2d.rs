@@ -10,7 +10,7 @@ pub struct Transport {
     pub coupling: f64,
     /// Velocity of the density without agents, per axis, in lengths per step.
     pub drift: [f64; 2],
-    /// Largest displacement in one step, in cells.
+    /// Largest displacement in one step, in cells; at most 1.
     pub displacement_max: f64,
     /// What each of the four neighbours contributes to a cell by diffusion in one step.
     pub mixing: f64,
@@ -65,13 +65,15 @@ impl<T: Float> Density2d<T> {
     ///
     /// # Panics
     /// If an axis has fewer than 5 points (two walls of two and something between), `extent` is not
-    /// positive, or `mixing` is not between 0 and 1/4.
+    /// positive, `displacement_max` is not between 0 and 1, or `mixing` is not between 0 and 1/4.
     pub fn new(points: [usize; 2], extent: [f64; 2], transport: Transport) -> Self {
         assert!(
             points.iter().all(|&n| n >= 5),
             "walls take two cells per side"
         );
         assert!(extent.iter().all(|&e| e > 0.0), "extent = {extent:?}");
+        let longest = transport.displacement_max;
+        assert!((0.0..=1.0).contains(&longest), "{longest} cells per step");
         let mixing = transport.mixing;
         assert!((0.0..=0.25).contains(&mixing), "mixing = {mixing}");
         let t = |value: f64| T::from(value).expect("floats convert to floats");
@@ -98,26 +100,27 @@ impl<T: Float> Density2d<T> {
     fn advect(&mut self, field: &[T], wind: &[T]) {
         let [_, n1] = self.points;
         let (wind0, wind1) = wind.split_at(field.len());
-        let index = |n: usize| T::from(n).expect("grids are small");
-        for (at, out) in self.carried.iter_mut().enumerate() {
-            let mut d0 = self.cells_per_velocity[0] * wind0[at] + self.drift[0];
-            let mut d1 = self.cells_per_velocity[1] * wind1[at] + self.drift[1];
-            let length = (d0 * d0 + d1 * d1).sqrt();
-            if length > self.displacement_max {
-                let shorten = self.displacement_max / length;
-                (d0, d1) = (d0 * shorten, d1 * shorten);
+        let rows = (self.carried.chunks_exact_mut(n1))
+            .zip(wind0.chunks_exact(n1))
+            .zip(wind1.chunks_exact(n1));
+        let longest = self.displacement_max;
+        for (i, ((carried, wind0), wind1)) in rows.enumerate() {
+            for (j, ((out, &w0), &w1)) in carried.iter_mut().zip(wind0).zip(wind1).enumerate() {
+                let mut d0 = self.cells_per_velocity[0] * w0 + self.drift[0];
+                let mut d1 = self.cells_per_velocity[1] * w1 + self.drift[1];
+                let square = d0 * d0 + d1 * d1;
+                if square > longest * longest {
+                    let shorten = longest / square.sqrt();
+                    (d0, d1) = (d0 * shorten, d1 * shorten);
+                }
+                let (row, below) = between(i, d0, self.furthest[0], self.points[0]);
+                let (column, right) = between(j, d1, self.furthest[1], n1);
+                let corner = row * n1 + column;
+                let mix = |a: T, b: T, share: T| (T::one() - share) * a + share * b;
+                let upper = mix(field[corner], field[corner + 1], right);
+                let lower = mix(field[corner + n1], field[corner + n1 + 1], right);
+                *out = mix(upper, lower, below);
             }
-            let from0 = clamp(index(at / n1) - d0, T::zero(), self.furthest[0]);
-            let from1 = clamp(index(at % n1) - d1, T::zero(), self.furthest[1]);
-            let (low0, low1) = (from0.floor(), from1.floor());
-            let (share0, share1) = (from0 - low0, from1 - low1);
-            // A velocity that is not a number has no cell, but its share makes the result NaN.
-            let cell = |low: T| low.to_usize().unwrap_or(0);
-            let corner = cell(low0) * n1 + cell(low1);
-            let mix = |a: T, b: T, share: T| (T::one() - share) * a + share * b;
-            let above = mix(field[corner], field[corner + 1], share1);
-            let below = mix(field[corner + n1], field[corner + n1 + 1], share1);
-            *out = mix(above, below, share0);
         }
     }
 
@@ -148,6 +151,17 @@ impl<T: Float> Density2d<T> {
             }
         }
     }
+}
+
+/// The cell before the point a `displacement` of at most one cell back from cell `i`, and the next
+/// one's share in the point's value.
+fn between<T: Float>(i: usize, displacement: T, furthest: T, points: usize) -> (usize, T) {
+    let index = |n: usize| T::from(n).expect("grids are small");
+    let from = clamp(index(i) - displacement, T::zero(), furthest);
+    // No need to round down, which is slow: it is this cell or the one before.
+    let back = usize::from(displacement > T::zero());
+    let cell = i.saturating_sub(back).min(points - 2);
+    (cell, from - index(cell))
 }
 
 impl<T: Float + Send> Stepper<T> for Density2d<T> {
@@ -232,6 +246,29 @@ mod tests {
             assert!((centre_now[axis] - centre[axis] - 20.0 * d).abs() < 1e-6);
             let widened = 20.0 * (d * (1.0 - d) + 0.02);
             assert!((variance_now[axis] - variance[axis] - widened).abs() < 1e-5);
+        }
+    }
+
+    /// Bilinear interpolation is exact on a plane, z = 2 + 0.1 i + 0.03 j, so each cell shows the
+    /// displacement that arrives there: the wind's own components, times the coupling, each on its
+    /// own axis.
+    #[test]
+    fn every_cell_follows_its_own_wind() {
+        let points = [9, 12];
+        let mut field: Vec<f64> = (0..108)
+            .map(|at| 2.0 + 0.1 * (at / 12) as f64 + 0.03 * (at % 12) as f64)
+            .collect();
+        let start = field.clone();
+        let wind: Vec<f64> = (0..216).map(|at| (at as f64 * 0.7).sin()).collect();
+        let coupled = Transport {
+            coupling: 0.3,
+            ..STILL
+        };
+        unit_cells(points, coupled).step(&mut field, &wind);
+        for (i, j) in (2..7).flat_map(|i| (2..10).map(move |j| (i, j))) {
+            let at = i * 12 + j;
+            let expected = start[at] - 0.1 * 0.3 * wind[at] - 0.03 * 0.3 * wind[108 + at];
+            assert!((field[at] - expected).abs() < 1e-12, "at {i}, {j}");
         }
     }
 

@@ -175,9 +175,9 @@ mod tests {
     #[test]
     fn substeps_are_steps_under_the_same_force() {
         let (mut once, mut often) = (mode(20, 2), mode(20, 2));
-        Heat1d::new(20, 0.2, 0.05, 1e-3, 3).step(&mut once, &vec![1.0; 20]);
+        Heat1d::new(20, 0.2, 0.05, 1e-3, 3).step(&mut once, &[1.0; 20]);
         let mut single = Heat1d::new(20, 0.2, 0.05, 1e-3, 1);
-        (0..3).for_each(|_| single.step(&mut often, &vec![1.0; 20]));
+        (0..3).for_each(|_| single.step(&mut often, &[1.0; 20]));
         assert_eq!(once, often);
     }
 

@@ -24,7 +24,8 @@ pub use tridiagonal::Tridiagonal;
 /// Advances a field by one control interval.
 pub trait Stepper<T>: Send {
     /// Replaces `field` by its value one control interval later under `force`, which acts at every
-    /// grid point and is held constant over the interval.
+    /// grid point and is held constant over the interval. Densities are moved by a wind: there,
+    /// `force` holds its component along axis 0 at every grid point and then that along axis 1.
     ///
     /// # Panics
     /// If the slices do not have the stepper's number of grid points.

@@ -8,9 +8,8 @@ pub fn evenly(count: usize, [low, high]: [f64; 2]) -> impl Iterator<Item = f64> 
     })
 }
 
-/// The smallest square lattice that holds `agents`, even from the low to the high end of each axis'
-/// range, filled along axis 1 first. Agents that it has no room left for beyond `agents` are left
-/// out at its end.
+/// The smallest square lattice with room for `agents`, even from the low to the high end of each
+/// axis' range, filled along axis 1 first; its last places stay empty if `agents` is not a square.
 pub fn lattice(agents: usize, ranges: [[f64; 2]; 2]) -> Vec<[f64; 2]> {
     let side = (1..).find(|side| side * side >= agents).unwrap_or(1);
     evenly(side, ranges[0])
