@@ -74,8 +74,15 @@ fn uncontrolled(
 
 #[test]
 fn fkpp_1d_gives_the_published_errors() {
-    use fkpp_1d::{CONTROL_INTERVAL, DIFFUSIVITY, DX, GRID, GROWTH, HORIZON};
-    let mut fkpp = Fkpp1d::new(GRID, DIFFUSIVITY, GROWTH, DX, CONTROL_INTERVAL, 1);
+    use fkpp_1d::{CONTROL_INTERVAL, DIFFUSIVITY, GRID, GROWTH, HORIZON, scheme_spacing};
+    let mut fkpp = Fkpp1d::new(
+        GRID,
+        DIFFUSIVITY,
+        GROWTH,
+        scheme_spacing(GRID),
+        CONTROL_INTERVAL,
+        1,
+    );
     let episodes = episodes(include_bytes!("../../testsets/fkpp1d.npy"), GRID);
     let (errors, _) = uncontrolled(&mut fkpp, &episodes, &[0.0; GRID], HORIZON);
     within(errors.after(300), [0.1025, 0.1275]);
@@ -84,9 +91,15 @@ fn fkpp_1d_gives_the_published_errors() {
 
 #[test]
 fn heat_2d_gives_the_published_errors_at_both_horizons() {
-    use heat_2d::{CONTROL_INTERVAL, DIFFUSIVITY, DX, GRID, TRAINING_HORIZON};
+    use heat_2d::{CONTROL_INTERVAL, DIFFUSIVITY, GRID, TRAINING_HORIZON, scheme_spacing};
     let points = GRID[0] * GRID[1];
-    let mut heat = Heat2d::new(GRID, DIFFUSIVITY, DX, CONTROL_INTERVAL, 1);
+    let mut heat = Heat2d::new(
+        GRID,
+        DIFFUSIVITY,
+        GRID.map(scheme_spacing),
+        CONTROL_INTERVAL,
+        1,
+    );
     let episodes = episodes(include_bytes!("../../testsets/heat2d.npy"), points);
     let (errors, _) = uncontrolled(&mut heat, &episodes, &vec![0.0; points], TRAINING_HORIZON);
     within(errors.after(100), [0.2197, 0.5322]);
@@ -111,7 +124,7 @@ fn ks_1d_gives_the_published_energies() {
 fn density_2d_gives_the_published_errors_and_gains_the_published_mass() {
     use density_2d::{EXTENT, GRID, HORIZON, TRANSPORT};
     let points = GRID[0] * GRID[1];
-    let mut density = Density2d::new(GRID, EXTENT, TRANSPORT);
+    let mut density = Density2d::new(GRID, EXTENT, TRANSPORT, 1);
     let episodes = episodes(include_bytes!("../../testsets/density2d.npy"), points);
     let still = vec![0.0; 2 * points];
     let (errors, fields) = uncontrolled(&mut density, &episodes, &still, HORIZON);

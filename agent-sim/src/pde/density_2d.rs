@@ -52,6 +52,7 @@ pub struct Density2d<T> {
     density_max: T,
     /// Largest coordinate, in cells, that is interpolated at.
     furthest: [T; 2],
+    substeps: usize,
     carried: Vec<T>,
 }
 
@@ -61,12 +62,17 @@ const EDGE_GAP: f64 = 1e-3;
 
 impl<T: Float> Density2d<T> {
     /// A stepper for densities on `points[0]` rows of `points[1]` values that span `extent`, ends
-    /// included.
+    /// included; a control interval is `substeps` steps.
     ///
     /// # Panics
     /// If an axis has fewer than 5 points (two walls of two and something between), `extent` is not
     /// positive, `displacement_max` is not between 0 and 1, or `mixing` is not between 0 and 1/4.
-    pub fn new(points: [usize; 2], extent: [f64; 2], transport: Transport) -> Self {
+    pub fn new(
+        points: [usize; 2],
+        extent: [f64; 2],
+        transport: Transport,
+        substeps: usize,
+    ) -> Self {
         assert!(
             points.iter().all(|&n| n >= 5),
             "walls take two cells per side"
@@ -87,6 +93,7 @@ impl<T: Float> Density2d<T> {
             mixing: t(mixing),
             density_max: t(transport.density_max),
             furthest: points.map(|n| t((n - 1) as f64 - EDGE_GAP)),
+            substeps,
             carried: vec![T::zero(); points[0] * points[1]],
         }
     }
@@ -172,9 +179,11 @@ impl<T: Float + Send> Stepper<T> for Density2d<T> {
             field.len() == n && force.len() == 2 * n,
             "{n} grid points and a velocity of two components"
         );
-        self.advect(field, force);
-        self.diffuse(field);
-        self.copy_to_walls(field);
+        for _ in 0..self.substeps {
+            self.advect(field, force);
+            self.diffuse(field);
+            self.copy_to_walls(field);
+        }
     }
 }
 
@@ -193,7 +202,7 @@ mod tests {
 
     /// A grid with cells of size 1, so that velocities are displacements in cells.
     fn unit_cells(points: [usize; 2], transport: Transport) -> Density2d<f64> {
-        Density2d::new(points, points.map(|n| (n - 1) as f64), transport)
+        Density2d::new(points, points.map(|n| (n - 1) as f64), transport, 1)
     }
 
     fn blob([n0, n1]: [usize; 2], centre: [f64; 2], width: f64) -> Vec<f64> {
@@ -307,7 +316,7 @@ mod tests {
         };
         let mut field = blob([64, 80], [30.0, 36.0], 3.0);
         let (_, before, _) = moments(80, &field);
-        Density2d::new([64, 80], [1.0, 1.25], transport).step(&mut field, &[0.0; 10240]);
+        Density2d::new([64, 80], [1.0, 1.25], transport, 1).step(&mut field, &[0.0; 10240]);
         let (_, after, _) = moments(80, &field);
         assert!((after[0] - before[0]).abs() < 1e-9);
         assert!((after[1] - before[1] - 0.1896).abs() < 1e-9);
@@ -359,8 +368,8 @@ mod tests {
             .map(|at| 0.02 * (at as f64 * 0.01).sin())
             .collect();
         let wind32: Vec<f32> = wind.iter().map(|&w| w as f32).collect();
-        let mut density64 = Density2d::<f64>::new([64, 80], [1.0, 1.25], published);
-        let mut density32 = Density2d::<f32>::new([64, 80], [1.0, 1.25], published);
+        let mut density64 = Density2d::<f64>::new([64, 80], [1.0, 1.25], published, 1);
+        let mut density32 = Density2d::<f32>::new([64, 80], [1.0, 1.25], published, 1);
         for _ in 0..100 {
             density64.step(&mut wide, &wind);
             density32.step(&mut narrow, &wind32);

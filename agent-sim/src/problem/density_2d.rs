@@ -8,9 +8,14 @@
 //! an unspecified natural flow; for it see [`AdvectionDiffusion2d`](crate::pde::AdvectionDiffusion2d).
 //! Its results table can only be reproduced by the code. Fields are row-major, `[x, y]`.
 
-use super::Episode;
 use super::placement::lattice;
+use super::{
+    Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, LossWeights, Problem, Proportional,
+    Sensing, Variant,
+};
+use crate::grid::{Edge, Grid};
 use crate::pde::density_2d::Transport;
+use crate::pde::{AdvectionDiffusion2d, Density2d};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -18,8 +23,10 @@ use rand_chacha::ChaCha8Rng;
 pub const EXTENT: [f64; 2] = [1.0, 1.25];
 /// Grid points along each axis, ends included (paper).
 pub const GRID: [usize; 2] = [64, 80];
-/// Time between two actions, one step of the scheme (authors' code).
-pub const CONTROL_INTERVAL: f64 = 1.0;
+/// Time between two actions, one step of the scheme. In one step the authors' code counts a time of
+/// 1 for the density and of 0.01 for the agents; here time is the agents', so that they move at
+/// their velocity.
+pub const CONTROL_INTERVAL: f64 = 0.01;
 /// Actions in one episode (paper).
 pub const HORIZON: usize = 150;
 /// Agents in the published experiment (paper).
@@ -28,9 +35,6 @@ pub const AGENTS: usize = 9;
 pub const KERNEL_WIDTH: f64 = 0.2;
 /// Largest |v| of the wind that an agent makes (authors' code).
 pub const VELOCITY_MAX: f64 = 0.8;
-/// How far an agent moves in a step per unit of its velocity (authors' code): the density moves at
-/// most half a cell, an agent up to 0.008.
-pub const AGENT_STEP: f64 = 0.01;
 /// Agents are kept inside this part of the room: its low and its high corner (authors' code).
 pub const AGENT_RANGE: [[f64; 2]; 2] = [[0.1, 0.1], [0.9, 1.15]];
 /// What one step does (authors' code). The mixing is in cells: a diffusivity of about 2.5e-6 per
@@ -54,6 +58,125 @@ pub const DISTANCE_MIN: f64 = 0.25;
 pub const BLOB_WIDTH: [f64; 2] = [0.08, 0.14];
 /// Peak of a blob (authors' generator).
 pub const BLOB_PEAK: [f64; 2] = [0.7, 1.0];
+
+/// Cells along each side of what an agent sees (authors' decentralised policy).
+pub const WINDOW: usize = 12;
+/// Diffusivity of the conservative variant (paper).
+pub const CONSERVATIVE_DIFFUSIVITY: f64 = 0.01;
+/// Speed that the solver of the conservative variant is made for: three agents' at full strength in
+/// one place.
+pub const CONSERVATIVE_SPEED: f64 = 3.0 * VELOCITY_MAX;
+
+/// What `agent-sim tune density-2d` finds best.
+pub const BASELINE: Proportional = Proportional {
+    gain: 200.0,
+    sensing: ErrorSensing::Kernel,
+};
+
+const ROOM: Grid = Grid::plane(GRID, EXTENT, Edge::Wall);
+
+/// The published experiment.
+pub static PROBLEM: Problem = Problem {
+    name: "density-2d",
+    summary: "carry a cloud to another place with mobile fans",
+    quantity: "density z",
+    grid: ROOM,
+    sensors: ROOM,
+    axis_names: ["x", "y"],
+    control_interval: CONTROL_INTERVAL,
+    substeps: 1,
+    horizon: HORIZON,
+    agents: AGENTS,
+    reach: AGENT_RANGE,
+    actuation: Actuation {
+        drives: Drives::Flow,
+        width: KERNEL_WIDTH,
+        peak_on_grid: false,
+        force_max: 0.0,
+        velocity_max: VELOCITY_MAX,
+    },
+    sensing: Sensing {
+        window: WINDOW,
+        cells: Cells::Intervals,
+    },
+    tracking: true,
+    scoring: FINAL,
+    keep_out: &[],
+    // The authors' table policy; its loss also weighs the last step and the centre of mass.
+    loss: LossWeights {
+        track: 10.0,
+        effort: 0.001,
+        velocity_effort: 1.0,
+        bound: 20.0,
+        margin: 0.1,
+        collision: 10.0,
+        safe_distance: 0.15,
+        acceleration: 0.05,
+        ..LossWeights::NONE
+    },
+    placement,
+    draw,
+    test_set: "density2d.npy",
+    table: || include_bytes!("../../../testsets/density2d.npy"),
+    stepper: |problem, parts| {
+        let (dt, substeps) = problem.solver_steps(parts);
+        let transport = transport(problem, dt);
+        Box::new(Density2d::<f64>::new(
+            problem.grid.points,
+            EXTENT,
+            transport,
+            substeps,
+        ))
+    },
+    longest_step: |problem| {
+        // Mixing takes at most a quarter from each neighbour.
+        CONTROL_INTERVAL * 0.25 / transport(problem, CONTROL_INTERVAL).mixing
+    },
+    baseline: BASELINE,
+    variants: &[Variant {
+        name: "conservative",
+        summary: "the paper's text: mass is conserved, no flux through walls, diffusivity 0.01, no drift",
+        apply: |problem| {
+            let mut changed = Problem {
+                stepper: |problem, parts| {
+                    let (dt, substeps) = problem.solver_steps(parts);
+                    Box::new(AdvectionDiffusion2d::<f64>::new(
+                        problem.grid.points,
+                        [0, 1].map(|axis| problem.grid.spacing(axis)),
+                        CONSERVATIVE_DIFFUSIVITY,
+                        [0.0; 2],
+                        dt,
+                        substeps,
+                    ))
+                },
+                longest_step: |problem| {
+                    let dx = [0, 1].map(|axis| problem.grid.spacing(axis));
+                    AdvectionDiffusion2d::<f64>::largest_stable_dt(
+                        dx,
+                        CONSERVATIVE_DIFFUSIVITY,
+                        CONSERVATIVE_SPEED,
+                    )
+                },
+                ..problem
+            };
+            changed.substeps = changed.fewest_substeps();
+            changed
+        },
+    }],
+};
+
+/// [`TRANSPORT`] in a time `dt`, with the published lengths on any grid.
+fn transport(problem: &Problem, dt: f64) -> Transport {
+    let share = dt / CONTROL_INTERVAL;
+    let finer = (problem.grid.points[0] - 1) as f64 / (GRID[0] - 1) as f64;
+    Transport {
+        coupling: share * TRANSPORT.coupling,
+        drift: TRANSPORT.drift.map(|d| share * d),
+        displacement_max: share * finer * TRANSPORT.displacement_max,
+        mixing: share * finer * finer * TRANSPORT.mixing,
+        density_max: TRANSPORT.density_max,
+    }
+}
 
 /// The smallest lattice over the middle of the room that holds the agents.
 pub fn placement(agents: usize) -> Vec<[f64; 2]> {

@@ -7,8 +7,12 @@
 //! A swarm shapes a population that spreads and grows by itself. Densities are cut to [0, 1] after
 //! every step, as in the authors' code.
 
-use super::Episode;
 use super::placement::evenly;
+use super::{
+    Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, Problem, Proportional, Sensing,
+};
+use crate::grid::{Edge, Grid};
+use crate::pde::Fkpp1d;
 use crate::random_field::RandomField;
 use rand_chacha::ChaCha8Rng;
 use std::f64::consts::PI;
@@ -20,8 +24,6 @@ pub const DIFFUSIVITY: f64 = 0.005;
 pub const GROWTH: f64 = 3.0;
 /// Grid points, ends included (paper).
 pub const GRID: usize = 100;
-/// Spacing used by the scheme: 1/N in the authors' code, although N points include both ends.
-pub const DX: f64 = 1.0 / GRID as f64;
 /// Time between two actions, one step of the scheme (paper).
 pub const CONTROL_INTERVAL: f64 = 1e-3;
 /// Actions in one episode (paper).
@@ -43,6 +45,72 @@ pub const INITIAL_LENGTH: f64 = 0.2;
 pub const TARGET_LENGTH: f64 = 0.4;
 /// Standard deviation of those fields (authors' code; the paper gives none).
 pub const LATENT_DEVIATION: f64 = 2.0;
+
+/// Cells that an agent sees (authors' code).
+pub const WINDOW: usize = 8;
+
+/// What `agent-sim tune fkpp-1d` finds best.
+pub const BASELINE: Proportional = Proportional {
+    gain: 200.0,
+    sensing: ErrorSensing::Kernel,
+};
+
+const LINE: Grid = Grid::line(GRID, 1.0, Edge::Wall);
+
+/// The published experiment.
+pub static PROBLEM: Problem = Problem {
+    name: "fkpp-1d",
+    summary: "shape a population that spreads and grows by itself, with mobile sources and sinks",
+    quantity: "population density z",
+    grid: LINE,
+    sensors: LINE,
+    axis_names: ["x", ""],
+    control_interval: CONTROL_INTERVAL,
+    substeps: 1,
+    horizon: HORIZON,
+    agents: AGENTS,
+    reach: [[0.0, 0.0], [1.0, 0.0]],
+    actuation: Actuation {
+        drives: Drives::Source,
+        width: KERNEL_WIDTH,
+        peak_on_grid: false,
+        force_max: FORCE_MAX,
+        velocity_max: VELOCITY_MAX,
+    },
+    sensing: Sensing {
+        window: WINDOW,
+        cells: Cells::Intervals,
+    },
+    tracking: true,
+    scoring: FINAL,
+    keep_out: &[],
+    loss: super::heat_1d::LOSS,
+    placement,
+    draw,
+    test_set: "fkpp1d.npy",
+    table: || include_bytes!("../../../testsets/fkpp1d.npy"),
+    stepper: |problem, parts| {
+        let (dt, substeps) = problem.solver_steps(parts);
+        let points = problem.grid.points[0];
+        let dx = scheme_spacing(points);
+        Box::new(Fkpp1d::<f64>::new(
+            points,
+            DIFFUSIVITY,
+            GROWTH,
+            dx,
+            dt,
+            substeps,
+        ))
+    },
+    longest_step: |_| Fkpp1d::<f64>::largest_stable_dt(GROWTH),
+    baseline: BASELINE,
+    variants: &[],
+};
+
+/// Spacing used by the scheme: 1/N in the authors' code, although N points include both ends.
+pub fn scheme_spacing(points: usize) -> f64 {
+    1.0 / points as f64
+}
 
 /// Evenly from 0.2 to 0.8; a lone agent stands in the middle.
 pub fn placement(agents: usize) -> Vec<[f64; 2]> {

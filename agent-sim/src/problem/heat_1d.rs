@@ -6,9 +6,10 @@
 //!
 //! A swarm steers a random temperature profile to another one and holds it there against diffusion.
 
+use super::placement::evenly;
 use super::{
     Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, LossWeights, Problem, Proportional,
-    Sensing, evenly,
+    Sensing,
 };
 use crate::grid::{Edge, Grid};
 use crate::pde::Heat1d;
@@ -31,6 +32,19 @@ pub const TARGET_LENGTH: f64 = 0.4;
 pub const BASELINE: Proportional = Proportional {
     gain: 700.0,
     sensing: ErrorSensing::Kernel,
+};
+
+/// Terms of the tracking loss (authors' code, heat 1D and Fisher–KPP).
+pub const LOSS: LossWeights = LossWeights {
+    track: 5.0,
+    effort: 0.001,
+    velocity_effort: 0.1,
+    bound: 100.0,
+    margin: 0.02,
+    collision: 1.0,
+    safe_distance: 0.05,
+    acceleration: 0.1,
+    ..LossWeights::NONE
 };
 
 /// Temperature along the rod.
@@ -63,17 +77,7 @@ pub static PROBLEM: Problem = Problem {
     tracking: true,
     scoring: FINAL,
     keep_out: &[],
-    loss: LossWeights {
-        track: 5.0,
-        effort: 0.001,
-        velocity_effort: 0.1,
-        bound: 100.0,
-        margin: 0.02,
-        collision: 1.0,
-        safe_distance: 0.05,
-        acceleration: 0.1,
-        ..LossWeights::NONE
-    },
+    loss: LOSS,
     placement,
     draw,
     test_set: "heat1d.npy",
@@ -102,10 +106,7 @@ pub fn scheme_spacing(points: usize) -> f64 {
 
 /// Evenly from 0.2 to 0.8.
 pub fn placement(agents: usize) -> Vec<[f64; 2]> {
-    evenly(agents, 0.2, 0.8)
-        .into_iter()
-        .map(|x| [x, 0.0])
-        .collect()
+    evenly(agents, [0.2, 0.8]).map(|x| [x, 0.0]).collect()
 }
 
 /// Independent Gaussian random fields, pinned to zero at the walls.

@@ -6,8 +6,13 @@
 //!
 //! Fields are row-major, `[x, y]`. The same dynamics and episodes serve the problem with obstacles.
 
-use super::Episode;
 use super::placement::lattice;
+use super::{
+    Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, LossWeights, Problem, Proportional,
+    Sensing,
+};
+use crate::grid::{Edge, Grid};
+use crate::pde::Heat2d;
 use crate::random_field::RandomField2d;
 use rand_chacha::ChaCha8Rng;
 use std::sync::LazyLock;
@@ -16,8 +21,6 @@ use std::sync::LazyLock;
 pub const DIFFUSIVITY: f64 = 0.2;
 /// Grid points along each axis, edges included (paper).
 pub const GRID: [usize; 2] = [32, 32];
-/// Spacing used by the scheme: 1/N in the authors' code, although N points include both ends.
-pub const DX: [f64; 2] = [1.0 / GRID[0] as f64, 1.0 / GRID[1] as f64];
 /// Time between two actions, one step of the scheme (paper).
 pub const CONTROL_INTERVAL: f64 = 1e-3;
 /// Actions in one episode of the results table (authors' evaluation).
@@ -41,6 +44,77 @@ pub const TRAINING_PLACEMENT: [f64; 2] = [0.26, 0.74];
 pub const INITIAL_LENGTH: f64 = 0.25;
 /// Correlation length of targets (paper, data table).
 pub const TARGET_LENGTH: f64 = 0.4;
+
+/// Cells along each side of what an agent sees (paper).
+pub const WINDOW: usize = 12;
+/// Terms of the tracking loss (authors' code; the paper has 20 for collisions).
+pub const LOSS: LossWeights = LossWeights {
+    track: 5.0,
+    effort: 0.001,
+    velocity_effort: 0.1,
+    bound: 100.0,
+    margin: 0.02,
+    collision: 1.0,
+    safe_distance: 0.08,
+    acceleration: 0.1,
+    ..LossWeights::NONE
+};
+
+/// What `agent-sim tune heat-2d` finds best.
+pub const BASELINE: Proportional = Proportional {
+    gain: 200.0,
+    sensing: ErrorSensing::Kernel,
+};
+
+const PLATE: Grid = Grid::plane(GRID, [1.0, 1.0], Edge::Wall);
+
+/// The published experiment.
+pub static PROBLEM: Problem = Problem {
+    name: "heat-2d",
+    summary: "steer the temperature of a plate with mobile heaters and coolers",
+    quantity: "temperature z",
+    grid: PLATE,
+    sensors: PLATE,
+    axis_names: ["x", "y"],
+    control_interval: CONTROL_INTERVAL,
+    substeps: 1,
+    horizon: HORIZON,
+    agents: AGENTS,
+    reach: [[0.0; 2], [1.0; 2]],
+    actuation: Actuation {
+        drives: Drives::Source,
+        width: KERNEL_WIDTH,
+        peak_on_grid: false,
+        force_max: FORCE_MAX,
+        velocity_max: VELOCITY_MAX,
+    },
+    sensing: Sensing {
+        window: WINDOW,
+        cells: Cells::Intervals,
+    },
+    tracking: true,
+    scoring: FINAL,
+    keep_out: &[],
+    loss: LOSS,
+    placement,
+    draw,
+    test_set: "heat2d.npy",
+    table: || include_bytes!("../../../testsets/heat2d.npy"),
+    stepper: |problem, parts| {
+        let (dt, substeps) = problem.solver_steps(parts);
+        let points = problem.grid.points;
+        let dx = points.map(scheme_spacing);
+        Box::new(Heat2d::<f64>::new(points, DIFFUSIVITY, dx, dt, substeps))
+    },
+    longest_step: |_| f64::INFINITY,
+    baseline: BASELINE,
+    variants: &[],
+};
+
+/// Spacing used by the scheme: 1/N in the authors' code, although N points include both ends.
+pub fn scheme_spacing(points: usize) -> f64 {
+    1.0 / points as f64
+}
 
 /// The smallest lattice from 0.2 to 0.8 along both axes that holds the agents.
 pub fn placement(agents: usize) -> Vec<[f64; 2]> {

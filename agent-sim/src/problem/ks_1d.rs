@@ -6,7 +6,11 @@
 //!
 //! The uncontrolled field is chaotic; the swarm is to calm it to zero and keep it there.
 
-use super::Episode;
+use super::{
+    Actuation, Cells, Drives, Episode, ErrorSensing, Headline, LossWeights, Problem, Proportional,
+    Records, Scoring, Sensing,
+};
+use crate::grid::{Edge, Grid};
 use crate::pde::{Ks1d, Stepper};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -34,6 +38,67 @@ pub const NOISE: f64 = 0.01;
 /// Steps that the noise is left to itself before an episode starts: 1000 time units in the authors'
 /// code (5000 in the paper), by when it has forgotten what it grew from.
 pub const SPIN_UP: usize = 20_000;
+
+/// Cells that an agent sees (authors' code).
+pub const WINDOW: usize = 4;
+
+/// What `agent-sim tune ks-1d` finds best.
+pub const BASELINE: Proportional = Proportional {
+    gain: 20.0,
+    sensing: ErrorSensing::Kernel,
+};
+
+const CIRCLE: Grid = Grid::line(GRID, LENGTH, Edge::Periodic);
+
+/// The published experiment.
+pub static PROBLEM: Problem = Problem {
+    name: "ks-1d",
+    summary: "calm the chaos of a flame front on a circle with fixed actuators",
+    quantity: "slope of the flame front u",
+    grid: CIRCLE,
+    sensors: CIRCLE,
+    axis_names: ["x", ""],
+    control_interval: CONTROL_INTERVAL,
+    substeps: 1,
+    horizon: HORIZON,
+    agents: AGENTS,
+    reach: [[0.0, 0.0], [LENGTH, 0.0]],
+    actuation: Actuation {
+        drives: Drives::Source,
+        width: KERNEL_WIDTH,
+        peak_on_grid: false,
+        force_max: FORCE_MAX,
+        velocity_max: 0.0,
+    },
+    sensing: Sensing {
+        window: WINDOW,
+        // floor(ξ/L · 127) in the authors' code, although the circle has 128 cells.
+        cells: Cells::Intervals,
+    },
+    tracking: false,
+    scoring: Scoring {
+        headline: Headline::TimeMean,
+        records: Records::AfterAction,
+    },
+    keep_out: &[],
+    loss: LossWeights {
+        track: 10.0,
+        effort: 0.001,
+        ..LossWeights::NONE
+    },
+    placement,
+    draw,
+    test_set: "ks1d.npy",
+    table: || include_bytes!("../../../testsets/ks1d.npy"),
+    stepper: |problem, parts| {
+        let (dt, substeps) = problem.solver_steps(parts);
+        let points = problem.grid.points[0];
+        Box::new(Ks1d::<f64>::new(points, LENGTH, dt, substeps))
+    },
+    longest_step: |_| Ks1d::<f64>::largest_stable_dt(SPEED_MAX),
+    baseline: BASELINE,
+    variants: &[],
+};
 
 /// In the middle of equal parts of the circle.
 pub fn placement(agents: usize) -> Vec<[f64; 2]> {

@@ -6,6 +6,7 @@ pub mod density_2d;
 pub mod fkpp_1d;
 pub mod heat_1d;
 pub mod heat_2d;
+pub mod heat_2d_obstacles;
 pub mod ks_1d;
 pub mod placement;
 
@@ -256,7 +257,14 @@ pub struct Episode {
 }
 
 /// All problems, in the order of the results table.
-pub static ALL: [&Problem; 1] = [&heat_1d::PROBLEM];
+pub static ALL: [&Problem; 6] = [
+    &heat_1d::PROBLEM,
+    &fkpp_1d::PROBLEM,
+    &heat_2d::PROBLEM,
+    &heat_2d_obstacles::PROBLEM,
+    &ks_1d::PROBLEM,
+    &density_2d::PROBLEM,
+];
 
 /// The problem of that name.
 pub fn by_name(name: &str) -> Result<&'static Problem, UnknownProblem> {
@@ -433,24 +441,4 @@ impl Problem {
             ..self.baseline
         }
     }
-}
-
-/// Agents evenly from `low` to `high` on a line; a lone one stands in the middle.
-pub fn evenly(agents: usize, low: f64, high: f64) -> Vec<f64> {
-    match agents {
-        1 => vec![0.5 * (low + high)],
-        _ => (0..agents)
-            .map(|i| low + (high - low) * i as f64 / (agents - 1) as f64)
-            .collect(),
-    }
-}
-
-/// Agents on the smallest square lattice that holds them, row by row; `along(n)` places the `n`
-/// lines of each axis.
-pub fn lattice(agents: usize, along: impl Fn(usize, usize) -> Vec<f64>) -> Vec<[f64; 2]> {
-    let side = (agents as f64).sqrt().ceil() as usize;
-    let (rows, columns) = (along(0, side), along(1, side));
-    (0..agents)
-        .map(|i| [rows[i / side], columns[i % side]])
-        .collect()
 }
