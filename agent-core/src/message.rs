@@ -35,12 +35,6 @@ impl<'a> Samples<'a> {
         self.0.is_empty()
     }
 
-    /// Value number `index`.
-    pub fn get(&self, index: usize) -> Option<f32> {
-        let (chunks, _) = self.0.as_chunks::<4>();
-        chunks.get(index).map(|c| f32::from_le_bytes(*c))
-    }
-
     /// The values in order.
     pub fn iter(&self) -> impl Iterator<Item = f32> + use<'a> {
         let (chunks, _) = self.0.as_chunks::<4>();
@@ -55,7 +49,7 @@ impl fmt::Debug for Samples<'_> {
 }
 
 /// First and last cell, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Span {
     /// Index of the first cell.

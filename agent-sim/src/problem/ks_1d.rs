@@ -42,7 +42,8 @@ pub const SPIN_UP: usize = 20_000;
 /// Cells that an agent sees (authors' code).
 pub const WINDOW: usize = 4;
 
-/// What `agent-sim tune ks-1d` finds best.
+/// What `agent-sim tune ks-1d` finds best: a time mean of 0.114. Up to 1000 it stays so, but the
+/// field is left trembling from 50 on.
 pub const BASELINE: Proportional = Proportional {
     gain: 20.0,
     sensing: ErrorSensing::Kernel,
