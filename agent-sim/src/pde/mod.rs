@@ -5,11 +5,16 @@
 //! differentiable version of each; the two share nothing but the problem's constants, so that a
 //! test which compares them means something.
 
+mod fourier;
 pub mod heat_1d;
+pub mod ks_2d;
 pub mod tridiagonal;
+pub mod turbulence_2d;
 
 pub use heat_1d::Heat1d;
+pub use ks_2d::Ks2d;
 pub use tridiagonal::Tridiagonal;
+pub use turbulence_2d::Turbulence2d;
 
 /// Advances a field by one control interval.
 pub trait Stepper<T>: Send {
