@@ -11,7 +11,10 @@ pub mod fkpp_1d;
 pub mod heat_1d;
 pub mod heat_2d;
 pub mod ks_1d;
+mod fourier;
+pub mod ks_2d;
 pub mod tridiagonal;
+pub mod turbulence_2d;
 
 pub use advection_diffusion_2d::AdvectionDiffusion2d;
 pub use density_2d::Density2d;
@@ -19,7 +22,9 @@ pub use fkpp_1d::Fkpp1d;
 pub use heat_1d::Heat1d;
 pub use heat_2d::Heat2d;
 pub use ks_1d::Ks1d;
+pub use ks_2d::Ks2d;
 pub use tridiagonal::Tridiagonal;
+pub use turbulence_2d::Turbulence2d;
 
 /// Advances a field by one control interval.
 pub trait Stepper<T>: Send {
