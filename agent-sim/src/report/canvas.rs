@@ -81,21 +81,36 @@ impl Canvas {
         }
     }
 
-    /// An upright cross on its side.
+    /// A diagonal cross.
     pub fn cross(&mut self, (x, y): (f64, f64), arm: f64, radius: f64, colour: u8) {
         self.line((x - arm, y - arm), (x + arm, y + arm), radius, colour);
         self.line((x - arm, y + arm), (x + arm, y - arm), radius, colour);
     }
 
-    /// The outline of a circle, in dashes.
-    pub fn dashed_circle(&mut self, (x, y): (f64, f64), radius: f64, colour: u8) {
-        const DASHES: usize = 24;
-        let dots = (8.0 * radius).ceil().max(48.0) as usize;
-        for k in 0..dots {
-            if (2 * DASHES * k / dots).is_multiple_of(2) {
-                let (sin, cos) = (std::f64::consts::TAU * k as f64 / dots as f64).sin_cos();
-                self.disc((x + radius * cos, y + radius * sin), 1.0, colour);
-            }
+    /// The outline of a circle, with a line that is `2 width` wide.
+    pub fn circle(&mut self, middle: (f64, f64), radius: f64, width: f64, colour: u8) {
+        self.arcs(middle, radius, width, colour, |_| true);
+    }
+
+    /// The same in 24 dashes.
+    pub fn dashed_circle(&mut self, middle: (f64, f64), radius: f64, width: f64, colour: u8) {
+        let dash = |turn: f64| ((48.0 * turn) as usize).is_multiple_of(2);
+        self.arcs(middle, radius, width, colour, dash);
+    }
+
+    fn arcs(
+        &mut self,
+        (x, y): (f64, f64),
+        radius: f64,
+        width: f64,
+        colour: u8,
+        drawn: impl Fn(f64) -> bool,
+    ) {
+        let dots = (8.0 * radius).clamp(48.0, 1e5) as usize;
+        let turns = (0..dots).map(|k| k as f64 / dots as f64);
+        for turn in turns.filter(|turn| drawn(*turn)) {
+            let (sin, cos) = (std::f64::consts::TAU * turn).sin_cos();
+            self.disc((x + radius * cos, y + radius * sin), width, colour);
         }
     }
 }

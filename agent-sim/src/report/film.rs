@@ -18,10 +18,18 @@ const MAX_RUNS: usize = 4;
 /// Hundredths of a second per frame, and for the last before it starts again.
 const DELAY: u16 = 5;
 const LAST_DELAY: u16 = 150;
-/// Colours of the map and frames, from the finest down until the film is small enough.
-const QUALITIES: [(usize, usize); 5] = [(128, 120), (64, 120), (40, 100), (24, 80), (12, 50)];
+/// Colours of the map and frames, from the finest down until the film is small enough. An odd number
+/// of colours has one for zero.
+const QUALITIES: [(usize, usize); 6] = [
+    (129, 120),
+    (65, 120),
+    (41, 100),
+    (25, 80),
+    (25, 50),
+    (17, 40),
+];
 /// Bytes that a film may have.
-const MAX_BYTES: usize = 3 << 20;
+const MAX_BYTES: usize = 7 << 19;
 
 /// Width of a film of one run, and of one of several.
 const WIDTH: usize = 480;
@@ -300,7 +308,8 @@ impl Studio<'_> {
         for zone in self.problem.keep_out {
             let radius = zone.radius / plane.width() * size.0 as f64;
             let place = self.on_canvas(&plane, pane, zone.centre);
-            canvas.dashed_circle(place, radius, self.extra(WHITE));
+            canvas.circle(place, radius, 1.6, self.extra(WHITE));
+            canvas.dashed_circle(place, radius, 1.1, self.extra(BLACK));
         }
     }
 
@@ -319,9 +328,26 @@ impl Studio<'_> {
             self.paint_plane(canvas, pane, &trajectory.fields[frame]);
             let plane = Plane::new(self.problem, &trajectory.grid);
             let radius = radius_among(trajectory.paths.len(), self.pane().0 as f64).max(2.2);
-            for path in &trajectory.paths {
-                let place = self.on_canvas(&plane, pane, path.positions[frame]);
-                self.paint_agent(canvas, place, Look::of(path.modes[frame]), radius);
+            let place = |place| self.on_canvas(&plane, pane, place);
+            self.paint_agents(canvas, trajectory, frame, place, radius);
+        }
+    }
+
+    /// The silent on top: they must not be overlooked.
+    fn paint_agents(
+        &self,
+        canvas: &mut Canvas,
+        run: &Trajectory,
+        frame: usize,
+        on_canvas: impl Fn([f64; 2]) -> (f64, f64),
+        radius: f64,
+    ) {
+        for silent in [false, true] {
+            for path in &run.paths {
+                let look = Look::of(path.modes[frame]);
+                if (look == Look::Silent) == silent {
+                    self.paint_agent(canvas, on_canvas(path.positions[frame]), look, radius);
+                }
             }
         }
     }
@@ -371,11 +397,9 @@ impl Studio<'_> {
         }
         let trajectory = self.runs[0].trajectory;
         let apart = (right - left) / trajectory.paths.len().max(1) as f64;
-        for path in &trajectory.paths {
-            let place = (across(path.positions[frame][0]), foot);
-            let look = Look::of(path.modes[frame]);
-            self.paint_agent(canvas, place, look, (0.3 * apart).clamp(2.5, 7.0));
-        }
+        let place = |place: [f64; 2]| (across(place[0]), foot);
+        let radius = (0.3 * apart).clamp(2.5, 7.0);
+        self.paint_agents(canvas, trajectory, frame, place, radius);
     }
 }
 

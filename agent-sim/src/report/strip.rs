@@ -215,7 +215,7 @@ impl Strip<'_> {
 fn short(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),
-        size if size >= 1000.0 || size < 1e-3 => power(value),
+        size if !(1e-3..1000.0).contains(&size) => power(value),
         size => {
             let places = (2.0 - size.log10().floor()).clamp(0.0, 5.0) as usize;
             let text = format!("{value:.places$}");
