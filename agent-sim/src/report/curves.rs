@@ -1,19 +1,22 @@
-//! Errors over time, on a logarithmic scale.
+//! Quantities over time.
 
+use super::axis::{Axis, BELOW, BESIDE, Frame};
 use super::svg::{DrawError, FINE, Surface};
-use super::{MAX_POINTS, font, label, spread};
+use super::{MAX_POINTS, TIME, font, spread, text_width};
 use crate::problem::Problem;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// One run's error.
+/// One run's values.
 pub struct Curve<'a> {
     /// Stands at its end.
     pub name: &'a str,
     /// Its colour.
     pub colour: RGBColor,
-    /// After 0, 1, … steps.
-    pub errors: &'a [f64],
+    /// One after another, step by step.
+    pub values: Vec<f64>,
+    /// The step of the first.
+    pub first: usize,
 }
 
 /// Something that happened at a step.
@@ -24,123 +27,137 @@ pub struct Event {
     pub name: String,
 }
 
-/// Smallest error that the scale goes down to.
-const FLOOR: f64 = 1e-12;
-const NAMES: u32 = 168 * FINE;
+/// Curves over a common time.
+pub struct Chart<'a> {
+    /// Stands above it.
+    pub title: &'a str,
+    /// What the curves are.
+    pub y: Axis,
+    /// The curves; the first comes out on top.
+    pub curves: &'a [Curve<'a>],
+    /// Vertical lines.
+    pub events: &'a [Event],
+    /// Width of the column for the curves' names: charts above each other share it.
+    pub names: i32,
+}
 
-/// Draws errors over time.
-pub fn draw_curves(
-    area: &Surface<'_>,
-    problem: &Problem,
-    title: &str,
-    curves: &[Curve<'_>],
-    events: &[Event],
-) -> Result<(), DrawError> {
-    let dt = problem.control_interval;
-    let steps = curves.iter().map(|c| c.errors.len()).max().unwrap_or(0);
-    let end = steps.saturating_sub(1).max(1) as f64 * dt;
-    let (low, high) = decades(curves);
-    let (width, height) = area.dim_in_pixel();
-    let plot = area.clone().shrink((0, 0), (width - NAMES, height));
+impl Chart<'_> {
+    /// Draws the chart over all of an area.
+    pub fn draw(&self, area: &Surface<'_>, problem: &Problem) -> Result<(), DrawError> {
+        let dt = problem.control_interval;
+        let ends = self.curves.iter().map(|c| c.first + c.values.len());
+        let steps = ends.max().unwrap_or(0).saturating_sub(1).max(1);
+        let (width, height) = area.dim_in_pixel();
+        let frame = Frame {
+            x: Axis::linear(TIME, 0.0, steps as f64 * dt),
+            y: self.y.clone(),
+            across: (BESIDE + 14 * FINE as i32, width as i32 - self.names),
+            down: (34 * FINE as i32, height as i32 - BELOW),
+        };
+        draw_title(area, &frame, self.title)?;
+        frame.draw_grid(area)?;
+        frame.draw_outline(area)?;
+        frame.draw_x(area)?;
+        frame.draw_y(area)?;
+        // Runs that are the same up to an event coincide until then.
+        for curve in self.curves.iter().rev() {
+            let count = curve.values.len();
+            let shown = count.min(MAX_POINTS);
+            let points: Vec<(i32, i32)> = (0..shown)
+                .map(|k| spread(k, shown, count))
+                .map(|k| frame.place((curve.first + k) as f64 * dt, curve.values[k]))
+                .collect();
+            let style = curve.colour.stroke_width(2 * FINE);
+            area.draw(&PathElement::new(points, style))?;
+        }
+        for (row, event) in self.events.iter().enumerate() {
+            draw_event(area, &frame, event.step as f64 * dt, &event.name, row)?;
+        }
+        let ends = self.curves.iter().filter_map(|curve| {
+            let last = curve.values.last()?;
+            Some((curve.name, curve.colour, frame.place(0.0, *last).1))
+        });
+        draw_names(area, &frame, &ends.collect::<Vec<_>>())
+    }
+}
+
+/// A title in the middle above a frame.
+pub fn draw_title(area: &Surface<'_>, frame: &Frame, title: &str) -> Result<(), DrawError> {
+    let middle = (frame.across.0 + frame.across.1) / 2;
+    let style = font(15.0).pos(Pos::new(HPos::Center, VPos::Top));
     area.draw(&Text::new(
         title.to_owned(),
-        (
-            (width - NAMES) as i32 / 2 + 34 * FINE as i32,
-            8 * FINE as i32,
-        ),
-        label(15.0).pos(Pos::new(HPos::Center, VPos::Top)),
+        (middle, 8 * FINE as i32),
+        style,
     ))?;
-    let corner = area.get_base_pixel();
-    let mut chart = ChartBuilder::on(&plot)
-        .margin_top(34 * FINE)
-        .margin_left(8 * FINE)
-        .x_label_area_size(42 * FINE)
-        .y_label_area_size(68 * FINE)
-        .build_cartesian_2d(0.0..end, (low..high).log_scale())?;
-    chart
-        .configure_mesh()
-        .x_desc("time")
-        .y_desc("mean squared error")
-        .x_labels(7)
-        .y_labels(8)
-        .x_label_formatter(&|t| format!("{t:.2}"))
-        .y_label_formatter(&|e| power_of_ten(*e))
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(BLACK.mix(0.12).stroke_width(1))
-        .label_style(font(12.0))
-        .axis_desc_style(font(13.0))
-        .draw()?;
-    for event in events {
-        let t = event.step as f64 * dt;
-        let style = BLACK.mix(0.6).stroke_width(2);
-        chart.draw_series(DashedLineSeries::new(
-            [(t, low), (t, high)],
-            6 * FINE,
-            4 * FINE,
-            style,
-        ))?;
-        let place = chart.backend_coord(&(t, high));
-        area.draw(&Text::new(
-            event.name.clone(),
-            (
-                place.0 - corner.0 + 5 * FINE as i32,
-                place.1 - corner.1 + 5 * FINE as i32,
-            ),
-            label(12.0).pos(Pos::new(HPos::Left, VPos::Top)),
-        ))?;
+    Ok(())
+}
+
+/// A dashed line at a time, with its name beside it: each in a row of its own, on the side where
+/// there is room.
+fn draw_event(
+    area: &Surface<'_>,
+    frame: &Frame,
+    time: f64,
+    name: &str,
+    row: usize,
+) -> Result<(), DrawError> {
+    let fine = FINE as i32;
+    let (top, bottom) = frame.down;
+    let (x, _) = frame.place(time, f64::INFINITY);
+    let (dash, gap) = (6 * fine, 4 * fine);
+    for from in (top..bottom).step_by((dash + gap) as usize) {
+        let ends = [(x, from), (x, (from + dash).min(bottom))];
+        area.draw(&PathElement::new(ends, BLACK.mix(0.6).stroke_width(2)))?;
     }
-    // The first curve comes out on top: runs that are the same up to an event coincide until then.
-    for curve in curves.iter().rev() {
-        let count = curve.errors.len();
-        let shown = count.min(MAX_POINTS);
-        let steps = (0..shown).map(|k| spread(k, shown, count));
-        chart.draw_series(LineSeries::new(
-            steps.map(|step| (step as f64 * dt, curve.errors[step].max(low))),
-            curve.colour.stroke_width(2 * FINE),
-        ))?;
+    if name.is_empty() {
+        return Ok(());
     }
-    let ends: Vec<i32> = curves
-        .iter()
-        .map(|c| {
-            let last = c.errors.last().copied().unwrap_or(low).max(low);
-            chart.backend_coord(&(end, last)).1 - corner.1
-        })
-        .collect();
-    for (curve, y) in curves.iter().zip(apart(&ends, 17 * FINE as i32)) {
-        area.draw(&Text::new(
-            curve.name.to_owned(),
-            ((width - NAMES + 8 * FINE) as i32, y),
-            label(13.0)
-                .color(&curve.colour)
-                .pos(Pos::new(HPos::Left, VPos::Center)),
-        ))?;
+    let long = text_width(name, 12.0) + 8 * fine;
+    let left = match x + long > frame.across.1 && x - long > frame.across.0 {
+        true => x - long,
+        false => x,
+    };
+    let y = top + (4 + 17 * row as i32) * fine;
+    let behind = [
+        (left + 2 * fine, y),
+        (left + long - 2 * fine, y + 16 * fine),
+    ];
+    area.draw(&Rectangle::new(behind, WHITE.mix(0.8).filled()))?;
+    area.draw(&Text::new(
+        name.to_owned(),
+        (left + 4 * fine, y + 2 * fine),
+        font(12.0).pos(Pos::new(HPos::Left, VPos::Top)),
+    ))?;
+    Ok(())
+}
+
+/// Width of a column for names at the curves' ends.
+pub fn room_for<'n>(names: impl Iterator<Item = &'n str>) -> i32 {
+    let widest = names.map(|name| text_width(name, 13.0)).max().unwrap_or(0);
+    widest + 22 * FINE as i32
+}
+
+/// Names in their colours to the right of a frame, near the given heights.
+pub fn draw_names(
+    area: &Surface<'_>,
+    frame: &Frame,
+    names: &[(&str, RGBColor, i32)],
+) -> Result<(), DrawError> {
+    let heights: Vec<i32> = names.iter().map(|(_, _, y)| *y).collect();
+    let placed = apart(&heights, 17 * FINE as i32, frame.down);
+    for ((name, colour, _), y) in names.iter().zip(placed) {
+        let style = font(13.0).color(colour);
+        let style = style.pos(Pos::new(HPos::Left, VPos::Center));
+        let place = (frame.across.1 + 8 * FINE as i32, y);
+        area.draw(&Text::new((*name).to_owned(), place, style))?;
     }
     Ok(())
 }
 
-/// Whole decades around all values.
-fn decades(curves: &[Curve<'_>]) -> (f64, f64) {
-    let values = curves.iter().flat_map(|c| c.errors.iter());
-    let (low, high) = values.fold((f64::INFINITY, 0.0f64), |(low, high), &e| {
-        (low.min(e), high.max(e))
-    });
-    let low = low.clamp(FLOOR, 1e11).log10().floor();
-    let high = high.clamp(FLOOR, 1e12).log10().ceil();
-    (10f64.powf(low), 10f64.powf(high.max(low + 1.0)))
-}
-
-/// `1e-4` as 10⁻⁴.
-fn power_of_ten(value: f64) -> String {
-    let digits = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    let exponent = value.log10().round() as i32;
-    let sign = if exponent < 0 { "⁻" } else { "" };
-    let raised = exponent.unsigned_abs().to_string();
-    let raised = raised.bytes().map(|b| digits[usize::from(b - b'0')]);
-    format!("10{sign}{}", raised.collect::<String>())
-}
-
-/// Heights near the given ones, at least `gap` from each other, in the same order.
-fn apart(heights: &[i32], gap: i32) -> Vec<i32> {
+/// Heights near the given ones, at least `gap` from each other, in the same order, between `top` and
+/// `bottom` where there is room.
+fn apart(heights: &[i32], gap: i32, (top, bottom): (i32, i32)) -> Vec<i32> {
     let mut order: Vec<usize> = (0..heights.len()).collect();
     order.sort_by_key(|&i| heights[i]);
     let mut placed = heights.to_vec();
@@ -153,7 +170,11 @@ fn apart(heights: &[i32], gap: i32) -> Vec<i32> {
             }
         }
     }
-    placed
+    let lowest = order.last().map_or(0, |&i| placed[i]);
+    let highest = order.first().map_or(0, |&i| placed[i]);
+    let up = (bottom - lowest).min(0);
+    let shift = up + (top - highest - up).max(0);
+    placed.iter().map(|y| y + shift).collect()
 }
 
 #[cfg(test)]
@@ -161,15 +182,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn powers_of_ten_are_raised() {
-        assert_eq!(power_of_ten(1e-12), "10⁻¹²");
-        assert_eq!(power_of_ten(10.0), "10¹");
+    fn names_do_not_overlap() {
+        let placed = apart(&[100, 101, 300, 102], 20, (0, 400));
+        assert!(placed[1] - placed[0] >= 20 && placed[3] - placed[1] >= 20);
+        assert_eq!(placed[2], 300);
     }
 
     #[test]
-    fn names_do_not_overlap() {
-        let placed = apart(&[100, 101, 300, 102], 20);
-        assert!(placed[1] - placed[0] >= 20 && placed[3] - placed[1] >= 20);
-        assert_eq!(placed[2], 300);
+    fn names_stay_beside_the_frame() {
+        assert_eq!(apart(&[400, 400], 20, (0, 400)), [380, 400]);
+        assert_eq!(apart(&[0, 0], 20, (0, 400)), [0, 20]);
     }
 }

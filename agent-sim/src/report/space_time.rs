@@ -1,8 +1,11 @@
 //! Space–time pictures: the field over position and time, the agents' paths on top.
 
-use super::colour::diverging;
-use super::svg::{Bitmaps, DrawError, FINE, Surface};
-use super::{MAX_POINTS, font, label, spread};
+use super::agents::Look;
+use super::axis::{Axis, BELOW, BESIDE, Frame};
+use super::bar::{STRIP, draw_strip};
+use super::colour::{AMBER, Scale};
+use super::svg::{DrawError, FINE, Inlay, Surface};
+use super::{MAX_POINTS, TIME, font, spread, wraps};
 use crate::problem::Problem;
 use crate::trajectory::{Path, Trajectory};
 use plotters::prelude::*;
@@ -10,13 +13,12 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// Most columns and rows of a field's bitmap.
 const MAX_PIXELS: usize = 200;
+/// Most paths in a panel: more would hide the field.
+const MAX_PATHS: usize = 64;
 
-const TOP: u32 = 34 * FINE;
-const BOTTOM: u32 = 42 * FINE;
-const LEFT: u32 = 58 * FINE;
-const MARGIN: u32 = 8 * FINE;
-const STRIP: u32 = 18 * FINE;
-const GAP: u32 = 5 * FINE;
+const TOP: i32 = 34 * FINE as i32;
+const GAP: i32 = 5 * FINE as i32;
+const RIGHT: i32 = 16 * FINE as i32;
 
 /// What a panel shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,66 +39,63 @@ pub struct Panel<'a> {
     pub trajectory: &'a Trajectory,
     /// What is shown.
     pub quantity: Quantity,
-    /// The value of the deepest colours.
-    pub scale: f64,
+    /// In which colours.
+    pub scale: Scale,
+}
+
+/// Upper and lower side of panels in an area of that height.
+pub fn sides(height: u32) -> (i32, i32) {
+    (TOP, height as i32 - BELOW)
 }
 
 impl Panel<'_> {
-    /// Draws the panel, with the target as a strip to the right of a field.
-    pub fn draw(&self, area: &Surface<'_>, bitmaps: &Bitmaps) -> Result<(), DrawError> {
+    /// Draws the panel, with the target as a strip to the right of a field that has one.
+    pub fn draw(&self, area: &Surface<'_>, inlay: &Inlay) -> Result<(), DrawError> {
         let (width, height) = area.dim_in_pixel();
-        let strip = match self.quantity {
-            Quantity::Field => STRIP + GAP,
-            Quantity::Error => 0,
-        };
-        let right_margin = 16 * FINE;
-        let plot_width = width - strip - right_margin;
-        let plot = area.clone().shrink((0, 0), (plot_width, height));
-        let (low, high) = (self.trajectory.grid.low[0], self.trajectory.grid.high[0]);
+        let target = self.quantity == Quantity::Field && self.problem.tracking;
+        let right = width as i32 - RIGHT - if target { STRIP + GAP } else { 0 };
+        let grid = &self.trajectory.grid;
         let steps = self.trajectory.steps.last().copied().unwrap_or(0).max(1);
         let end = steps as f64 * self.problem.control_interval;
-
+        let place = format!("position {}", self.problem.axis_names[0]);
+        let paths = &self.trajectory.paths;
+        let shown = paths.len().min(MAX_PATHS);
+        let time = match shown < paths.len() {
+            true => format!("{TIME}, with the paths of {shown} agents"),
+            false => TIME.into(),
+        };
+        let frame = Frame {
+            x: Axis::linear(time, 0.0, end),
+            y: Axis::linear(place, grid.low[0], grid.high[0]),
+            across: (BESIDE, right),
+            down: sides(height),
+        };
         area.draw(&Text::new(
             self.title.to_owned(),
-            ((LEFT + (plot_width - LEFT) / 2) as i32, 8 * FINE as i32),
-            label(15.0).pos(Pos::new(HPos::Center, VPos::Top)),
+            ((BESIDE + right) / 2, 8 * FINE as i32),
+            font(15.0).pos(Pos::new(HPos::Center, VPos::Top)),
         ))?;
-        let mut chart = ChartBuilder::on(&plot)
-            .margin_top(TOP)
-            .x_label_area_size(BOTTOM)
-            .margin_left(MARGIN)
-            .y_label_area_size(LEFT - MARGIN)
-            .build_cartesian_2d(0.0..end, low..high)?;
-        let corners = [(0.0, high), (end, low)];
-        let history = Rectangle::new(corners, self.history(bitmaps)?);
-        chart.draw_series(std::iter::once(history))?;
-        for path in &self.trajectory.paths {
-            self.draw_path(&mut chart, path, end)?;
+        if !self.trajectory.fields.is_empty() {
+            let history = Rectangle::new(frame.corners(), self.history(inlay)?);
+            area.draw(&history)?;
         }
-        chart
-            .configure_mesh()
-            .disable_mesh()
-            .x_desc("time")
-            .y_desc("position x")
-            .x_labels(4)
-            .y_labels(5)
-            .x_label_formatter(&|t| format!("{t:.1}"))
-            .y_label_formatter(&|x| format!("{x:.1}"))
-            .label_style(font(12.0))
-            .axis_desc_style(font(13.0))
-            .draw()?;
-        if self.quantity == Quantity::Field {
-            let x = (plot_width + GAP) as i32;
-            let y = (TOP as i32, (height - BOTTOM) as i32);
-            self.draw_target(area, bitmaps, x, y)?;
+        for k in 0..shown {
+            let path = &paths[spread(k, shown, paths.len())];
+            self.draw_path(area, &frame, path, &Strokes::among(shown))?;
+        }
+        frame.draw_outline(area)?;
+        frame.draw_x(area)?;
+        frame.draw_y(area)?;
+        if target {
+            self.draw_target(area, inlay, right + GAP, frame.down)?;
         }
         Ok(())
     }
 
     /// The history as a bitmap: time to the right, position upwards.
-    fn history(&self, bitmaps: &Bitmaps) -> Result<ShapeStyle, DrawError> {
+    fn history(&self, inlay: &Inlay) -> Result<ShapeStyle, DrawError> {
         let fields = &self.trajectory.fields;
-        let points = self.trajectory.grid.len();
+        let points = fields[0].len();
         let (columns, rows) = (fields.len().min(MAX_PIXELS), points.min(MAX_PIXELS));
         let mut rgb = Vec::with_capacity(3 * columns * rows);
         for row in (0..rows).rev() {
@@ -107,134 +106,106 @@ impl Panel<'_> {
                     Quantity::Field => field[j],
                     Quantity::Error => field[j] - self.trajectory.target[j],
                 };
-                rgb.extend(diverging(f64::from(value) / self.scale));
+                rgb.extend(self.scale.colour(value));
             }
         }
-        bitmaps.fill((columns as u32, rows as u32), &rgb)
+        inlay.fill((columns as u32, rows as u32), &rgb)
     }
 
-    fn draw_path<'c, DB: DrawingBackend + 'c>(
+    fn draw_path(
         &self,
-        chart: &mut ChartContext<'c, DB, impl_coord::Plane>,
+        area: &Surface<'_>,
+        frame: &Frame,
         path: &Path,
-        end: f64,
-    ) -> Result<(), DrawError>
-    where
-        DB::ErrorType: 'static,
-    {
+        strokes: &Strokes,
+    ) -> Result<(), DrawError> {
         let dt = self.problem.control_interval;
+        let time = |frame: usize| self.trajectory.steps[frame] as f64 * dt;
         let silent = path.silent_from();
         let alive = silent.unwrap_or(path.positions.len()).max(1);
-        let strokes = Strokes::among(self.trajectory.paths.len());
         let shown = alive.min(strokes.points);
-        let points: Vec<(f64, f64)> = (0..shown)
-            .map(|k| spread(k, shown, alive))
-            .map(|frame| {
-                let time = self.trajectory.steps[frame] as f64 * dt;
-                (time, path.positions[frame][0])
-            })
-            .collect();
-        let last = points.last().copied();
-        for (colour, width) in strokes.path {
-            let style = colour.stroke_width(width);
-            chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
+        let frames: Vec<usize> = (0..shown).map(|k| spread(k, shown, alive)).collect();
+        let pieces = self.pieces(path, &frames);
+        // All casings first: they must not cut through the next piece.
+        for layer in 0..2 {
+            for (look, frames) in &pieces {
+                let (colour, width) = match look {
+                    Look::Acting => strokes.path[layer],
+                    Look::Holding => strokes.holding[layer],
+                    Look::Silent => strokes.silent[layer],
+                };
+                let points = frames.iter();
+                let points = points.map(|&f| frame.place(time(f), path.positions[f][0]));
+                let points: Vec<(i32, i32)> = points.collect();
+                area.draw(&PathElement::new(points, colour.stroke_width(width)))?;
+            }
         }
-        if let (Some(_), Some(death)) = (silent, last) {
-            for (colour, width) in strokes.dead {
-                let style = colour.stroke_width(width);
-                chart.draw_series(LineSeries::new([death, (end, death.1)], style))?;
-            }
-            for (colour, width) in strokes.cross {
-                let style = colour.stroke_width(width);
-                let cross = Cross::new(death, strokes.cross_size, style);
-                chart.draw_series(std::iter::once(cross))?;
-            }
+        let (Some(_), Some(&last)) = (silent, frames.last()) else {
+            return Ok(());
+        };
+        let death = frame.place(time(last), path.positions[last][0]);
+        for (colour, width) in strokes.silent {
+            let rest = [death, (frame.across.1, death.1)];
+            area.draw(&PathElement::new(rest, colour.stroke_width(width)))?;
+        }
+        for (colour, width) in strokes.cross {
+            let style = colour.stroke_width(width);
+            area.draw(&Cross::new(death, strokes.cross_size, style))?;
         }
         Ok(())
+    }
+
+    /// Frames of a path in pieces of one look each, cut where the agent goes around a torus.
+    fn pieces(&self, path: &Path, frames: &[usize]) -> Vec<(Look, Vec<usize>)> {
+        let mut pieces: Vec<(Look, Vec<usize>)> = Vec::new();
+        for &frame in frames {
+            let look = Look::of(path.modes[frame]);
+            let place = path.positions[frame];
+            match pieces.last_mut() {
+                Some((its, piece)) => {
+                    let before = piece[piece.len() - 1];
+                    let cut = wraps(&self.trajectory.grid, path.positions[before], place);
+                    if cut {
+                        pieces.push((look, vec![frame]));
+                    } else if *its == look {
+                        piece.push(frame);
+                    } else {
+                        pieces.push((look, vec![before, frame]));
+                    }
+                }
+                None => pieces.push((look, vec![frame])),
+            }
+        }
+        pieces.retain(|(_, piece)| piece.len() > 1);
+        pieces
     }
 
     /// The target as a strip between heights `y`, at `x`.
     fn draw_target(
         &self,
         area: &Surface<'_>,
-        bitmaps: &Bitmaps,
+        inlay: &Inlay,
         x: i32,
         y: (i32, i32),
     ) -> Result<(), DrawError> {
-        let (left, right) = (x, x + STRIP as i32);
-        let rgb: Vec<u8> = self
-            .trajectory
-            .target
-            .iter()
-            .rev()
-            .flat_map(|&t| diverging(f64::from(t) / self.scale))
-            .collect();
-        draw_strip(area, bitmaps, [(left, y.0), (right, y.1)], &rgb)?;
+        let target = self.trajectory.target.iter().rev();
+        let rgb: Vec<u8> = target.flat_map(|&t| self.scale.colour(t)).collect();
+        draw_strip(area, inlay, [(x, y.0), (x + STRIP, y.1)], &rgb)?;
         area.draw(&Text::new(
             "target",
-            ((left + right) / 2, y.0 - 4 * FINE as i32),
-            label(12.0).pos(Pos::new(HPos::Center, VPos::Bottom)),
+            (x + STRIP / 2, y.0 - 4 * FINE as i32),
+            font(12.0).pos(Pos::new(HPos::Center, VPos::Bottom)),
         ))?;
         Ok(())
     }
-}
-
-/// A framed column of colours.
-fn draw_strip(
-    area: &Surface<'_>,
-    bitmaps: &Bitmaps,
-    corners: [(i32, i32); 2],
-    rgb: &[u8],
-) -> Result<(), DrawError> {
-    // Two equal columns: viewers fade a single one out towards its sides.
-    let rows = rgb.len() as u32 / 3;
-    let doubled: Vec<u8> = rgb.chunks(3).flat_map(|p| [p, p].concat()).collect();
-    area.draw(&Rectangle::new(corners, bitmaps.fill((2, rows), &doubled)?))?;
-    area.draw(&Rectangle::new(corners, BLACK.stroke_width(1)))?;
-    Ok(())
-}
-
-/// A colour bar from −scale to scale, as high as the panels beside it.
-pub fn draw_colour_bar(
-    area: &Surface<'_>,
-    bitmaps: &Bitmaps,
-    scale: f64,
-    title: &str,
-) -> Result<(), DrawError> {
-    let (_, height) = area.dim_in_pixel();
-    let (top, bottom) = (TOP as i32, (height - BOTTOM) as i32);
-    let (left, right) = (4 * FINE as i32, (4 * FINE + STRIP) as i32);
-    let rgb: Vec<u8> = (0..=100)
-        .rev()
-        .flat_map(|k| diverging(f64::from(k) / 50.0 - 1.0))
-        .collect();
-    draw_strip(area, bitmaps, [(left, top), (right, bottom)], &rgb)?;
-    for share in [-1.0, -0.5, 0.0, 0.5, 1.0] {
-        let y = f64::from(bottom) + (share + 1.0) / 2.0 * f64::from(top - bottom);
-        let y = y.round() as i32;
-        area.draw(&PathElement::new(
-            [(right, y), (right + 3 * FINE as i32, y)],
-            BLACK.stroke_width(1),
-        ))?;
-        area.draw(&Text::new(
-            format!("{:.1}", share * scale).replace('-', "−"),
-            (right + 6 * FINE as i32, y),
-            label(12.0).pos(Pos::new(HPos::Left, VPos::Center)),
-        ))?;
-    }
-    area.draw(&Text::new(
-        title.to_owned(),
-        (left, 10 * FINE as i32),
-        label(13.0).pos(Pos::new(HPos::Left, VPos::Top)),
-    ))?;
-    Ok(())
 }
 
 /// How paths are drawn: black on a white casing, or thin where there are many.
 struct Strokes {
     points: usize,
     path: [(RGBAColor, u32); 2],
-    dead: [(RGBAColor, u32); 2],
+    holding: [(RGBAColor, u32); 2],
+    silent: [(RGBAColor, u32); 2],
     cross: [(RGBAColor, u32); 2],
     cross_size: i32,
 }
@@ -247,29 +218,25 @@ impl Strokes {
             |share| BLACK.mix(share),
             TRANSPARENT,
         );
+        let [r, g, b] = AMBER;
+        let amber = RGBColor(r, g, b).mix(1.0);
         match paths {
             0..=24 => Self {
                 points: MAX_POINTS,
                 path: [(white(0.75), 7), (black(1.0), 3)],
-                dead: [(white(0.5), 3), (black(0.5), 1)],
+                holding: [(black(0.9), 8), (amber, 5)],
+                silent: [(white(0.5), 3), (black(0.5), 1)],
                 cross: [(white(1.0), 7), (black(1.0), 4)],
                 cross_size: 5 * FINE as i32,
             },
             _ => Self {
                 points: MAX_POINTS / 3,
                 path: [(none, 1), (black(0.8), 2)],
-                dead: [(none, 1), (black(0.25), 1)],
-                cross: [(none, 1), (black(1.0), 2)],
-                cross_size: 2 * FINE as i32,
+                holding: [(black(0.8), 5), (amber, 3)],
+                silent: [(none, 1), (black(0.25), 1)],
+                cross: [(white(0.8), 5), (black(1.0), 3)],
+                cross_size: 3 * FINE as i32,
             },
         }
     }
-}
-
-/// Names the type of a plane's coordinates once.
-mod impl_coord {
-    use plotters::coord::types::RangedCoordf64;
-    use plotters::prelude::Cartesian2d;
-
-    pub type Plane = Cartesian2d<RangedCoordf64, RangedCoordf64>;
 }
