@@ -262,7 +262,13 @@ mod tests {
     #[test]
     fn a_blind_proportional_agent_fades_and_rests() {
         for sensing in [ErrorSensing::Point, ErrorSensing::Kernel] {
-            let law = Law::new(&PROBLEM, Proportional { gain: 100.0, sensing });
+            let law = Law::new(
+                &PROBLEM,
+                Proportional {
+                    gain: 100.0,
+                    sensing,
+                },
+            );
             let mut agent = ProportionalAgent::new(&law);
             let mut answer = |now_us, error: Option<f32>| {
                 if let Some(error) = error {
@@ -298,7 +304,10 @@ mod tests {
             let law = Law::new(problem, problem.baseline);
             let action = shown(&law, [0.5, 0.6], &field, &vec![target; grid.len()]);
             assert!(action.velocity[0] * towards > 0.0, "{action:?}");
-            assert!(action.velocity[1].abs() < 1e-4 && action.force == 0.0, "{action:?}");
+            assert!(
+                action.velocity[1].abs() < 1e-4 && action.force == 0.0,
+                "{action:?}"
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `agent-sim run`: one episode, scores, pictures and a record to replay.
 
+use super::eval::notes;
 use super::progress::Progress;
 use super::replay::{EPISODE, POLICY, SCENARIO, STEPS};
 use super::scenario_args::ScenarioArgs;
@@ -13,7 +14,9 @@ use agent_sim::npy;
 use agent_sim::output::{OutputError, OutputFolder};
 use agent_sim::problem::{Episode, Problem};
 use agent_sim::recording::Recording;
-use agent_sim::report::{self, Event, RGBColor, Shown, line};
+use agent_sim::report::film::film;
+use agent_sim::report::html::{self, Report};
+use agent_sim::report::{self, DrawError, Event, RGBColor, Shown, line};
 use agent_sim::scenario::{Kind, Scenario, Team};
 use anyhow::bail;
 use clap::Args;
@@ -98,19 +101,29 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
         .zip(&made)
         .map(|(contender, recording)| contender.shown(recording))
         .collect();
-    let events = events(&experiment);
-    for (name, picture) in [
-        (
-            "field.svg",
-            report::field_picture(problem, &episode, &shown[0], &source)?,
-        ),
-        (
-            "error.svg",
-            report::error_picture(problem, &shown, &events, &source)?,
-        ),
-    ] {
-        written.push(folder.write(name, picture.as_bytes())?);
+    let pictures = pictures(problem, &episode, &shown, &events(&experiment), &source)?;
+    for picture in &pictures {
+        written.push(folder.write(picture.name, picture.svg.as_bytes())?);
     }
+    let rows = score_rows(problem, &contenders, &made);
+    let summary = html::summary(problem, team.agents, team.steps, contenders[0].name);
+    let mut page = Report::new(format!("{}: {}", problem.name, contenders[0].name), summary)
+        .provenance(&source)
+        .scores(rows.clone())
+        .note(notes(problem, team.agents))
+        .scenario(explicit(&scenario, &team).to_toml());
+    for fault in &team.faults {
+        page = page.fault(format!("{fault}: {}", fault.describe(team.agents)));
+    }
+    if args.gif {
+        let film = film(problem, &episode, &shown[..1])?;
+        written.push(folder.write("film.gif", &film)?);
+        page = page.film("The run as a film.", film);
+    }
+    for picture in pictures {
+        page = page.picture(picture.caption, picture.svg);
+    }
+    written.push(folder.write("report.html", page.html().as_bytes())?);
 
     if args.json {
         let scores = contenders
@@ -136,9 +149,48 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
         scenario.episode,
         scenario.set,
         fault_lines(&team),
-        score_table(problem, &contenders, &made),
+        table(&rows),
         listing(&written)
     ))
+}
+
+/// A drawing with its file's name and a caption.
+struct Picture {
+    name: &'static str,
+    caption: &'static str,
+    svg: String,
+}
+
+fn pictures(
+    problem: &Problem,
+    episode: &Episode,
+    shown: &[Shown<'_>],
+    events: &[Event],
+    source: &str,
+) -> Result<[Picture; 3], DrawError> {
+    let over_time = match problem.grid.axes {
+        1 => {
+            "The field over space and time, with the agents' paths; a cross marks an agent's last word."
+        }
+        _ => "The field from start to end, with the agents; a cross marks one that is silent.",
+    };
+    Ok([
+        Picture {
+            name: "field.svg",
+            caption: over_time,
+            svg: report::field_picture(problem, episode, &shown[0], source)?,
+        },
+        Picture {
+            name: "error.svg",
+            caption: "Mean squared error to the target over time.",
+            svg: report::error_picture(problem, shown, events, source)?,
+        },
+        Picture {
+            name: "effort.svg",
+            caption: "What the agents spend, and how many of them answer.",
+            svg: report::effort_picture(problem, shown, events, source)?,
+        },
+    ])
 }
 
 /// A run beside others.
@@ -244,15 +296,12 @@ fn keep(
         values.extend(&episode.target);
     }
     shape.extend(problem.sensors.shape());
-    let explicit = Scenario {
-        controller: Some(team.kind),
-        agents: Some(team.agents),
-        steps: Some(team.steps),
-        ..scenario.clone()
-    };
     let header = format!("# agent-sim {VERSION}; run it again with agent-sim replay\n");
     let mut written = vec![
-        folder.write(SCENARIO, (header + &explicit.to_toml()).as_bytes())?,
+        folder.write(
+            SCENARIO,
+            (header + &explicit(scenario, team).to_toml()).as_bytes(),
+        )?,
         folder.write(EPISODE, &npy::encode(&shape, &values))?,
         folder.write(STEPS, recording.csv().as_bytes())?,
     ];
@@ -262,6 +311,16 @@ fn keep(
         None => folder.remove(POLICY)?,
     }
     Ok(written)
+}
+
+/// The scenario with what it left to defaults.
+fn explicit(scenario: &Scenario, team: &Team) -> Scenario {
+    Scenario {
+        controller: Some(team.kind),
+        agents: Some(team.agents),
+        steps: Some(team.steps),
+        ..scenario.clone()
+    }
 }
 
 /// What happens to the agents on the way.
@@ -284,7 +343,11 @@ fn fault_lines(team: &Team) -> String {
     lines.collect()
 }
 
-fn score_table(problem: &Problem, contenders: &[Contender<'_>], made: &[Recording]) -> String {
+fn score_rows(
+    problem: &Problem,
+    contenders: &[Contender<'_>],
+    made: &[Recording],
+) -> Vec<Vec<String>> {
     let mut head = vec!["", "final error", "time-mean error", "effort", "travel"];
     if !problem.keep_out.is_empty() {
         head.push("in keep-out zones");
@@ -306,7 +369,7 @@ fn score_table(problem: &Problem, contenders: &[Contender<'_>], made: &[Recordin
         row.extend(figures.iter().take(head.len() - 1).map(|f| number(*f)));
         rows.push(row);
     }
-    table(&rows)
+    rows
 }
 
 /// Says what was written.

@@ -1,6 +1,6 @@
 //! `agent-sim sweep`: how a swarm fares with more or fewer agents and with more or fewer faults.
 
-use super::eval::{evaluate, headline_name};
+use super::eval::{evaluate, headline_name, notes};
 use super::run::listing;
 use super::scenario_args::ScenarioArgs;
 use super::table::{number, table};
@@ -9,8 +9,9 @@ use agent_sim::controller::{Controller, Experiment};
 use agent_sim::fault::{Fault, Kind as FaultKind, Who};
 use agent_sim::metrics::Summary;
 use agent_sim::output::OutputFolder;
-use agent_sim::problem::Episode;
-use agent_sim::report::{RGBColor, line};
+use agent_sim::problem::{Episode, Headline};
+use agent_sim::report::html::Report;
+use agent_sim::report::{self, DrawError, RGBColor, Scored, Series, Sweep, line};
 use agent_sim::scenario::{Kind, Scenario, Team};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -259,19 +260,39 @@ fn conclude(
         points,
     };
     let text = serde_json::to_string_pretty(&outcome)? + "\n";
+    let source = provenance(problem, identity.scenario.seed, team.policy.as_ref());
+    let picture = picture(team, points, &source)?;
+    let rows = point_rows(team, points);
+    let summary = format!(
+        "{}. Each point is the mean over {} episodes of the {} set.",
+        problem.summary, identity.episodes, identity.scenario.set
+    );
+    let mut page = Report::new(format!("{}: a sweep", problem.name), summary)
+        .provenance(&source)
+        .scores(rows.clone())
+        .note(notes(problem, team.agents))
+        .picture(
+            "Means with one standard deviation over the episodes.",
+            &picture,
+        )
+        .scenario(identity.scenario.to_toml());
+    for fault in &identity.scenario.faults {
+        page = page.fault(fault.to_string());
+    }
     let written = vec![
         folder.write("sweep.json", text.as_bytes())?,
         folder.write("sweep.csv", csv(points).as_bytes())?,
+        folder.write("sweep.svg", picture.as_bytes())?,
+        folder.write("report.html", page.html().as_bytes())?,
     ];
     if json {
         return print(&text);
     }
-    let source = provenance(problem, identity.scenario.seed, team.policy.as_ref());
     print(&format!(
         "{source} · {} episodes of the {} set for each point\n\n{}\n{}",
         identity.episodes,
         identity.scenario.set,
-        points_table(team, points),
+        table(&rows),
         listing(&written)
     ))
 }
@@ -309,7 +330,7 @@ fn csv(points: &[Point]) -> String {
 }
 
 /// One row per point: the headline figure of each controller side by side.
-fn points_table(team: &Team, points: &[Point]) -> String {
+fn point_rows(team: &Team, points: &[Point]) -> Vec<Vec<String>> {
     let kinds = contestants(team.kind);
     let scoring = team.problem.scoring;
     let mut head = vec!["agents".to_owned(), "fault share".to_owned()];
@@ -335,15 +356,72 @@ fn points_table(team: &Team, points: &[Point]) -> String {
         }
         rows.push(row);
     }
-    table(&rows)
+    rows
 }
 
-/// The colour of a controller's curve.
-pub fn colour(kind: Kind) -> RGBColor {
-    match kind {
-        Kind::Policy => line::BLUE,
-        Kind::None => line::GREY,
-        Kind::Proportional => line::ORANGE,
+/// The headline figure against the number of agents, or against the share of broken ones where
+/// there is only one number of agents.
+fn picture(team: &Team, points: &[Point], source: &str) -> Result<String, DrawError> {
+    let problem = &team.problem;
+    let by_share = points.iter().all(|point| point.agents == points[0].agents);
+    let mut series: Vec<Series> = Vec::new();
+    for point in points {
+        let name = match (by_share, point.fraction) {
+            (false, Some(share)) => {
+                format!("{}, {:.0} % hit", point.controller.name(), 100.0 * share)
+            }
+            _ => point.controller.name().to_owned(),
+        };
+        let Some(figure) = point.summary.as_ref().map(|s| s.headline(problem.scoring)) else {
+            continue;
+        };
+        let scored = Scored {
+            x: match by_share {
+                true => point.fraction.unwrap_or(0.0),
+                false => point.agents as f64,
+            },
+            mean: figure.mean,
+            low: (figure.mean - figure.std).max(0.0),
+            high: figure.mean + figure.std,
+        };
+        match series.iter_mut().find(|series| series.name == name) {
+            Some(series) => series.points.push(scored),
+            None => series.push(Series {
+                name,
+                colour: colour(point.controller, series.len()),
+                points: vec![scored],
+            }),
+        }
+    }
+    let what = match problem.scoring.headline {
+        Headline::Final => "final mean squared error",
+        Headline::TimeMean => "time-mean squared error",
+    };
+    report::sweep_picture(
+        &Sweep {
+            title: &format!("{}: {what}", problem.name),
+            x_label: if by_share {
+                "share of agents hit"
+            } else {
+                "agents"
+            },
+            y_label: what,
+            series: &series,
+            references: &[],
+            log_x: !by_share,
+        },
+        source,
+    )
+}
+
+/// The colour of a controller's curve; curves of the same controller beside it get others.
+fn colour(kind: Kind, before: usize) -> RGBColor {
+    const MORE: [RGBColor; 3] = [line::GREEN, line::VERMILION, line::PURPLE];
+    match (kind, before) {
+        (Kind::Policy, 0) => line::BLUE,
+        (Kind::Proportional, 0 | 1) => line::ORANGE,
+        (Kind::None, 0..=2) => line::GREY,
+        _ => MORE[before % MORE.len()],
     }
 }
 

@@ -8,10 +8,10 @@
 pub mod advection_diffusion_2d;
 pub mod density_2d;
 pub mod fkpp_1d;
+mod fourier;
 pub mod heat_1d;
 pub mod heat_2d;
 pub mod ks_1d;
-mod fourier;
 pub mod ks_2d;
 pub mod tridiagonal;
 pub mod turbulence_2d;

@@ -167,8 +167,6 @@ pub mod line {
     pub const ORANGE: RGBColor = RGBColor(0xe6, 0x9f, 0x00);
     /// For the swarm.
     pub const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
-    /// For the swarm without the faults that it is shown with.
-    pub const GREEN: RGBColor = RGBColor(0x00, 0x9e, 0x73);
     /// For the swarm under faults.
     pub const VERMILION: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
     /// For one more run.
