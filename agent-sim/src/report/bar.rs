@@ -53,6 +53,6 @@ pub fn draw_colour_bar(
         let style = font(12.0).pos(Pos::new(HPos::Left, VPos::Center));
         area.draw(&Text::new(text, (right + 6 * fine, y), style))?;
     }
-    let place = (right + 24 * fine + widest, (top + bottom) / 2);
+    let place = (right + 28 * fine + widest, (top + bottom) / 2);
     draw_upwards(area, quantity, place)
 }
