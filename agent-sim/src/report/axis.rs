@@ -81,7 +81,7 @@ impl Axis {
     fn even_ticks(&self, most: usize) -> Vec<(f64, String)> {
         let least = (self.high - self.low) / most.max(1) as f64;
         let decade = 10f64.powf(least.log10().floor());
-        let step = [1.0, 2.0, 2.5, 5.0, 10.0]
+        let step = [1.0, 2.0, 5.0, 10.0]
             .map(|round| round * decade)
             .into_iter()
             .find(|step| *step >= least * (1.0 - 1e-9))
@@ -177,8 +177,8 @@ impl Frame {
 
     /// How many numbers find room along the axes.
     fn room(&self) -> (usize, usize) {
-        let along = (self.across.1 - self.across.0) / (72 * FINE as i32);
-        let up = (self.down.1 - self.down.0) / (44 * FINE as i32);
+        let along = (self.across.1 - self.across.0) / (80 * FINE as i32);
+        let up = (self.down.1 - self.down.0) / (36 * FINE as i32);
         (along.max(2) as usize, up.max(2) as usize)
     }
 
@@ -266,7 +266,7 @@ mod tests {
         let labels = |low, high| labels(&Axis::linear("", low, high), 5);
         assert_eq!(labels(0.0, 1.0), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
         assert_eq!(labels(-2.0, 2.0), ["−2", "−1", "0", "1", "2"]);
-        assert_eq!(labels(0.0, 1.25), ["0", "0.25", "0.5", "0.75", "1", "1.25"]);
+        assert_eq!(labels(0.0, 1.25), ["0", "0.5", "1"]);
         assert_eq!(labels(0.0, 22.0), ["0", "5", "10", "15", "20"]);
     }
 

@@ -44,7 +44,7 @@ pub fn draw_colour_bar(
     draw_strip(area, inlay, [(left, top), (right, bottom)], &rgb)?;
     let axis = Axis::linear("", scale.low(), scale.high());
     let mut widest = 0;
-    for (value, text) in axis.ticks(5) {
+    for (value, text) in axis.ticks(7) {
         let y = f64::from(bottom) + axis.share(value) * f64::from(top - bottom);
         let y = y.round() as i32;
         let tick = [(right, y), (right + 3 * fine, y)];
@@ -53,6 +53,6 @@ pub fn draw_colour_bar(
         let style = font(12.0).pos(Pos::new(HPos::Left, VPos::Center));
         area.draw(&Text::new(text, (right + 6 * fine, y), style))?;
     }
-    let place = (right + 24 * fine + widest, (top + bottom) / 2);
+    let place = (right + 28 * fine + widest, (top + bottom) / 2);
     draw_upwards(area, quantity, place)
 }

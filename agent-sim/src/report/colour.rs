@@ -143,13 +143,15 @@ fn extremes(values: impl Iterator<Item = f32>, outliers: f64) -> (f64, f64) {
     (low, f64::from(*high))
 }
 
-/// The next round number whose half and quarter are round too: they label the colour bar.
+/// The next round number: the colour bar ends there.
 fn round_up(value: f64) -> f64 {
     if value.is_nan() || value <= 0.0 {
         return 1.0;
     }
     let decade = 10f64.powf(value.log10().floor());
-    let round = [1.0, 1.2, 1.6, 2.0, 2.4, 3.0, 4.0, 5.0, 6.0, 8.0];
+    let round = [
+        1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.2, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0,
+    ];
     let least = value / decade * (1.0 - 1e-6);
     decade * round.into_iter().find(|&r| r >= least).unwrap_or(10.0)
 }
@@ -215,7 +217,7 @@ mod tests {
 
     #[test]
     fn scales_are_round() {
-        assert_eq!([0.93, 1.0, 1.3].map(round_up), [1.0, 1.0, 1.6]);
+        assert_eq!([0.93, 1.0, 1.3].map(round_up), [1.0, 1.0, 1.4]);
         assert_eq!([0.0, 9.1, 27.0].map(round_up), [1.0, 10.0, 30.0]);
         assert_eq!(round_up(f64::NAN), 1.0);
     }

@@ -7,6 +7,10 @@ use crate::problem::Problem;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+/// Height of the title, and of a row of events' names below it.
+const TOP: i32 = 34 * FINE as i32;
+const ROW: i32 = 17 * FINE as i32;
+
 /// One run's values.
 pub struct Curve<'a> {
     /// Stands at its end.
@@ -48,12 +52,15 @@ impl Chart<'_> {
         let ends = self.curves.iter().map(|c| c.first + c.values.len());
         let steps = ends.max().unwrap_or(0).saturating_sub(1).max(1);
         let (width, height) = area.dim_in_pixel();
-        let frame = Frame {
+        let mut frame = Frame {
             x: Axis::linear(TIME, 0.0, steps as f64 * dt),
             y: self.y.clone(),
             across: (BESIDE + 14 * FINE as i32, width as i32 - self.names),
-            down: (34 * FINE as i32, height as i32 - BELOW),
+            down: (TOP, height as i32 - BELOW),
         };
+        let flags = flags(&frame, self.events, dt);
+        let rows = flags.iter().map(|flag| flag.row + 1).max().unwrap_or(0);
+        frame.down.0 += rows * ROW;
         draw_title(area, &frame, self.title)?;
         frame.draw_grid(area)?;
         frame.draw_outline(area)?;
@@ -70,8 +77,8 @@ impl Chart<'_> {
             let style = curve.colour.stroke_width(2 * FINE);
             area.draw(&PathElement::new(points, style))?;
         }
-        for (row, event) in self.events.iter().enumerate() {
-            draw_event(area, &frame, event.step as f64 * dt, &event.name, row)?;
+        for (event, flag) in self.events.iter().zip(&flags) {
+            flag.draw(area, &event.name, frame.down.1)?;
         }
         let ends = self.curves.iter().filter_map(|curve| {
             let last = curve.values.last()?;
@@ -93,43 +100,63 @@ pub fn draw_title(area: &Surface<'_>, frame: &Frame, title: &str) -> Result<(), 
     Ok(())
 }
 
-/// A dashed line at a time, with its name beside it: each in a row of its own, on the side where
-/// there is room.
-fn draw_event(
-    area: &Surface<'_>,
-    frame: &Frame,
-    time: f64,
-    name: &str,
-    row: usize,
-) -> Result<(), DrawError> {
-    let fine = FINE as i32;
-    let (top, bottom) = frame.down;
-    let (x, _) = frame.place(time, f64::INFINITY);
-    let (dash, gap) = (6 * fine, 4 * fine);
-    for from in (top..bottom).step_by((dash + gap) as usize) {
-        let ends = [(x, from), (x, (from + dash).min(bottom))];
-        area.draw(&PathElement::new(ends, BLACK.mix(0.6).stroke_width(2)))?;
+/// Where an event's name stands above a frame: its line reaches up to it.
+#[derive(Debug, PartialEq, Eq)]
+struct Flag {
+    /// Of the line.
+    x: i32,
+    /// Of the name.
+    left: i32,
+    row: i32,
+}
+
+/// A place for each event's name, in the first row where it does not run into another.
+fn flags(frame: &Frame, events: &[Event], dt: f64) -> Vec<Flag> {
+    let mut order: Vec<usize> = (0..events.len()).collect();
+    order.sort_by_key(|&k| events[k].step);
+    let mut ends: Vec<i32> = Vec::new();
+    let mut flags: Vec<(usize, Flag)> = Vec::new();
+    for k in order {
+        let (x, _) = frame.place(events[k].step as f64 * dt, f64::INFINITY);
+        let long = text_width(&events[k].name, 12.0) + 10 * FINE as i32;
+        // The last ones stand to the left of their lines.
+        let left = match x + long > frame.across.1 && x - long > frame.across.0 {
+            true => x - long,
+            false => x,
+        };
+        let row = match events[k].name.is_empty() {
+            true => -1,
+            false => {
+                let free = ends.iter().position(|end| *end <= left);
+                let row = free.unwrap_or(ends.len());
+                ends.resize(ends.len().max(row + 1), 0);
+                ends[row] = left + long;
+                row as i32
+            }
+        };
+        flags.push((k, Flag { x, left, row }));
     }
-    if name.is_empty() {
-        return Ok(());
+    flags.sort_by_key(|(k, _)| *k);
+    flags.into_iter().map(|(_, flag)| flag).collect()
+}
+
+impl Flag {
+    /// Draws the line down to `bottom` and the name.
+    fn draw(&self, area: &Surface<'_>, name: &str, bottom: i32) -> Result<(), DrawError> {
+        let fine = FINE as i32;
+        let top = TOP + self.row.max(0) * ROW;
+        let (dash, gap) = (6 * fine, 4 * fine);
+        for from in (top..bottom).step_by((dash + gap) as usize) {
+            let ends = [(self.x, from), (self.x, (from + dash).min(bottom))];
+            area.draw(&PathElement::new(ends, BLACK.mix(0.6).stroke_width(2)))?;
+        }
+        area.draw(&Text::new(
+            name.to_owned(),
+            (self.left + 5 * fine, top),
+            font(12.0).pos(Pos::new(HPos::Left, VPos::Top)),
+        ))?;
+        Ok(())
     }
-    let long = text_width(name, 12.0) + 8 * fine;
-    let left = match x + long > frame.across.1 && x - long > frame.across.0 {
-        true => x - long,
-        false => x,
-    };
-    let y = top + (4 + 17 * row as i32) * fine;
-    let behind = [
-        (left + 2 * fine, y),
-        (left + long - 2 * fine, y + 16 * fine),
-    ];
-    area.draw(&Rectangle::new(behind, WHITE.mix(0.8).filled()))?;
-    area.draw(&Text::new(
-        name.to_owned(),
-        (left + 4 * fine, y + 2 * fine),
-        font(12.0).pos(Pos::new(HPos::Left, VPos::Top)),
-    ))?;
-    Ok(())
 }
 
 /// Width of a column for names at the curves' ends.
@@ -186,6 +213,32 @@ mod tests {
         let placed = apart(&[100, 101, 300, 102], 20, (0, 400));
         assert!(placed[1] - placed[0] >= 20 && placed[3] - placed[1] >= 20);
         assert_eq!(placed[2], 300);
+    }
+
+    #[test]
+    fn names_of_events_do_not_run_into_each_other() {
+        let frame = Frame {
+            x: Axis::linear("", 0.0, 10.0),
+            y: Axis::linear("", 0.0, 1.0),
+            across: (0, 1000),
+            down: (0, 100),
+        };
+        let event = |step, name: &str| Event {
+            step,
+            name: name.into(),
+        };
+        let name = "ten letter"; // 10 · 12 · 0.58 · 2 + 20 = 159 wide
+        let events = [event(9, name), event(1, name), event(2, name), event(5, "")];
+        let flag = |x, left, row| Flag { x, left, row };
+        assert_eq!(
+            flags(&frame, &events, 1.0),
+            [
+                flag(900, 741, 0),
+                flag(100, 100, 0),
+                flag(200, 200, 1),
+                flag(500, 500, -1)
+            ]
+        );
     }
 
     #[test]

@@ -144,8 +144,10 @@ fn silent_agents_of_a_line_end_in_a_cross() {
     let whole = field(&problem, &run(&problem, 1, 40));
     let broken = field(&problem, &run(&problem, 4, 40));
     assert!(!whole.contains("class=\"silent\""));
-    // The legend's.
-    assert_eq!(marks(&broken, "silent"), 1);
+    assert_eq!(marks(&broken, "silent"), 1, "the legend's");
+    // Two strokes for each of two agents in each of two panels.
+    let stroke = "<line opacity=\"1\" stroke=\"#000000\" stroke-width=\"4\"";
+    assert_eq!(broken.matches(stroke).count(), 2 * 2 * 2);
 }
 
 /// An agent that goes around a ring twice: three pieces, none across the picture.
