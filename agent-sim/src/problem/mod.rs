@@ -3,6 +3,8 @@
 //! reads them from here.
 
 pub mod heat_1d;
+pub mod ks_2d;
+pub mod turbulence_2d;
 
 use crate::pde::Stepper;
 use rand_chacha::ChaCha8Rng;
@@ -114,6 +116,15 @@ pub struct Episode {
 
 /// All problems, in the order of the results table.
 pub static ALL: [&Problem; 1] = [&heat_1d::PROBLEM];
+
+/// The first `agents` cell centres of the smallest square lattice that holds so many, on a square
+/// with sides of `length`; axis 1 runs faster.
+fn square_lattice(agents: usize, length: f64) -> Vec<[f64; 2]> {
+    let side = (0..).find(|side| side * side >= agents).unwrap_or(0);
+    (0..agents)
+        .map(|i| [i / side, i % side].map(|cell| (cell as f64 + 0.5) / side as f64 * length))
+        .collect()
+}
 
 /// The problem of that name.
 pub fn by_name(name: &str) -> Result<&'static Problem, UnknownProblem> {
