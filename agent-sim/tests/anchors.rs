@@ -131,6 +131,58 @@ fn ks_1d_with_proportional_feedback() {
     within(summary.final_error.mean, 7.32e-5, 0.005);
 }
 
+/// Chaotic, but five time units are too short for rounding to matter.
+#[test]
+fn ks_2d_without_control() {
+    let problem = by_name("ks-2d").unwrap();
+    let published = problem.with_variant("as-published").unwrap();
+    agrees(
+        &uncontrolled(&published, 50),
+        [12.88, 3.678],
+        [13.09, 3.473],
+    );
+    // Our default is another scheme for the same equation.
+    within(uncontrolled(problem, 50).final_error.mean, 12.88, 0.05);
+}
+
+#[test]
+fn ks_2d_with_proportional_feedback() {
+    let problem = by_name("ks-2d").unwrap();
+    let published = problem.with_variant("as-published").unwrap();
+    let summary = kernel_feedback(&published, 20.0);
+    within(summary.final_error.mean, 0.2258, 0.005);
+    within(2.0 * summary.final_error.std, 0.1977, 0.005);
+    within(
+        kernel_feedback(problem, 20.0).final_error.mean,
+        0.2258,
+        0.05,
+    );
+}
+
+/// Records are those before each of 150 actions, the initial state among them.
+#[test]
+fn turbulence_2d_without_control() {
+    let problem = by_name("turbulence-2d").unwrap();
+    let published = problem.with_variant("as-published").unwrap();
+    agrees(
+        &uncontrolled(&published, 150),
+        [50.49, 13.29],
+        [65.24, 15.11],
+    );
+    let correct = uncontrolled(problem, 150);
+    within(correct.final_error.mean, 37.25, 0.005);
+    within(2.0 * correct.final_error.std, 10.90, 0.005);
+}
+
+#[test]
+fn turbulence_2d_with_proportional_feedback() {
+    let problem = by_name("turbulence-2d").unwrap();
+    let summary = kernel_feedback(&problem.with_variant("as-published").unwrap(), 20.0);
+    within(summary.final_error.mean, 3.293, 0.005);
+    within(2.0 * summary.final_error.std, 2.304, 0.005);
+    within(summary.time_mean.mean, 14.70, 0.005);
+}
+
 #[test]
 fn density_2d_without_control() {
     let summary = uncontrolled(by_name("density-2d").unwrap(), 150);

@@ -8,6 +8,16 @@ use num_traits::{Float, Zero};
 use rustfft::FftNum;
 use rustfft::num_complex::Complex;
 
+/// The largest time step that was seen to stay bounded: four test episodes on 64 × 64 points of a
+/// torus of length 32 kept their mean square for 100 time units with steps of 1, and blew up at once
+/// with steps of 2.
+///
+/// There is no stiff bound, because the scheme solves the linear part exactly; what is left is the
+/// nonlinear term, whose rate |∇u||k| is a few units on the attractor among the modes that are not
+/// damped away. Accuracy asks for less: after one time unit the largest error is 6e-9 with steps of
+/// 0.005, 1e-6 with 0.02 and 3e-4 with 0.1, in fields of size 10.
+pub const LARGEST_STABLE_DT: f64 = 1.0;
+
 /// How the inner stages of a substep treat the linear part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stages {
@@ -369,4 +379,250 @@ struct Mode<'a, T> {
     first: &'a mut Complex<T>,
     end: &'a mut Complex<T>,
     slope: &'a mut Complex<T>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::f64::consts::TAU;
+
+    const LENGTH: f64 = 32.0;
+
+    /// Values of `f(x, y)` on the grid, x along axis 0, both as shares of the length.
+    fn field([n0, n1]: [usize; 2], f: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+        let at = |j: usize| f((j / n1) as f64 / n0 as f64, (j % n1) as f64 / n1 as f64);
+        (0..n0 * n1).map(at).collect()
+    }
+
+    /// As smooth and as large as fields on the attractor.
+    fn waves(points: [usize; 2]) -> Vec<f64> {
+        field(points, |x, y| {
+            4.0 * (TAU * 2.0 * x + 1.0).cos() * (TAU * y).sin()
+                + 3.0 * (TAU * (3.0 * y - x) + 2.0).sin()
+        })
+    }
+
+    fn run(
+        points: [usize; 2],
+        time: f64,
+        substeps: usize,
+        stages: Stages,
+        start: &[f64],
+    ) -> Vec<f64> {
+        let mut field = start.to_vec();
+        let dt = time / substeps as f64;
+        Ks2d::new(points, LENGTH, dt, substeps, stages).step(&mut field, &vec![0.0; start.len()]);
+        field
+    }
+
+    fn largest_gap(a: &[f64], b: &[f64]) -> f64 {
+        assert_eq!(a.len(), b.len());
+        (a.iter().zip(b)).fold(0.0, |worst, (a, b)| f64::max(worst, (a - b).abs()))
+    }
+
+    fn mean(field: &[f64]) -> f64 {
+        field.iter().sum::<f64>() / field.len() as f64
+    }
+
+    /// Against values of the defining series, to twenty terms in exact fractions for c = −1 and
+    /// to their limits for large −c: φ₁ → −1/c, φ₂ → −1/c, φ₃ → −1/2c.
+    #[test]
+    fn phi_has_no_cancellation() {
+        let e = (-1.0f64).exp();
+        let exact = [1.0 - e, e, 0.5 - e];
+        for (c, tolerance) in [(-1.0, 1e-15), (-1.0 + 1e-9, 2e-9)] {
+            for (found, exact) in phi(c).into_iter().zip(exact) {
+                assert!((found - exact).abs() < tolerance, "{c}: {found} {exact}");
+            }
+        }
+        assert_eq!(phi(0.0), [1.0, 0.5, 1.0 / 6.0]);
+        let [first, second, third] = phi(-1e8);
+        for (found, exact) in [(first, 1e-8), (second, 1e-8), (third, 0.5e-8)] {
+            assert!((found / exact - 1.0).abs() < 1e-7);
+        }
+    }
+
+    /// A small mode grows like exp((q − q²)t), q = |k|², whatever the step; its square, 1e-18, is
+    /// lost.
+    #[test]
+    fn small_modes_grow_or_decay_at_their_linear_rate() {
+        for (m, n) in [(1.0, 0.0), (0.0, 3.0), (3.0, 2.0), (5.0, 6.0)] {
+            let q = (TAU / LENGTH).powi(2) * (m * m + n * n);
+            let start = field([32, 32], |x, y| 1e-9 * (TAU * (m * x + n * y)).cos());
+            let growth = ((q - q * q) * 2.0).exp();
+            let exact: Vec<f64> = start.iter().map(|u| growth * u).collect();
+            for stages in [Stages::Proper, Stages::AsPublished] {
+                let found = run([32, 32], 2.0, 10, stages, &start);
+                assert!(largest_gap(&found, &exact) < 1e-8 * 1e-9 * growth.max(1.0));
+            }
+        }
+    }
+
+    /// −½|∇u|² of a single wave A cos(k·x) is −½A²k² sin²(k·x) = −¼A²k² (1 − cos 2k·x), and the mean
+    /// is dropped. After a short time t the field is that of the linear equation plus t times this.
+    #[test]
+    fn the_nonlinear_term_is_half_the_squared_slope() {
+        let points = [32, 24];
+        let wave = |m: f64| field(points, |x, y| (TAU * m * (2.0 * x + y)).cos());
+        let (size, time) = (3.0, 1e-6);
+        let q = (TAU / LENGTH).powi(2) * 5.0;
+        let start: Vec<f64> = wave(1.0).iter().map(|u| size * u).collect();
+        let found = run(points, time, 1, Stages::Proper, &start);
+        let exact: Vec<f64> = (start.iter().zip(wave(2.0)))
+            .map(|(u, double)| u + time * ((q - q * q) * u + 0.25 * size * size * q * double))
+            .collect();
+        assert!(largest_gap(&found, &exact) < 1e-10); // the next terms are of order t² = 1e-12
+    }
+
+    /// Errors at `t = 0.5` with 20 and with 40 substeps, as an order.
+    fn observed_order(stages: Stages) -> f64 {
+        let points = [24, 24];
+        let start = waves(points);
+        let exact = run(points, 0.5, 1280, Stages::Proper, &start);
+        let error = |substeps| largest_gap(&run(points, 0.5, substeps, stages, &start), &exact);
+        (error(20) / error(40)).log2()
+    }
+
+    #[test]
+    fn proper_stages_are_of_fourth_order() {
+        let order = observed_order(Stages::Proper);
+        assert!((order - 4.0).abs() < 0.2, "observed order {order}");
+    }
+
+    #[test]
+    fn the_published_stages_are_of_second_order() {
+        let order = observed_order(Stages::AsPublished);
+        assert!((order - 2.0).abs() < 0.2, "observed order {order}");
+    }
+
+    /// An error that falls like exp(−αn) has twice the observed order when n doubles; an error that
+    /// falls like a power of n has the same one. The limit is half-way between.
+    #[test]
+    fn spectral_accuracy_in_space() {
+        let at = |n: usize| {
+            let fine = run([n, n], 1.0, 20, Stages::Proper, &waves([n, n]));
+            let every = n / 12;
+            (0..144)
+                .map(|j| fine[(j / 12 * n + j % 12) * every])
+                .collect::<Vec<_>>()
+        };
+        let exact = at(96);
+        let [coarse, medium, fine] = [12, 24, 48].map(|n| largest_gap(&at(n), &exact));
+        let orders = [(coarse / medium).log2(), (medium / fine).log2()];
+        assert!(orders[1] > 1.5 * orders[0], "{orders:?}, {fine}");
+    }
+
+    #[test]
+    fn only_the_force_moves_the_mean() {
+        let points = [16, 20];
+        let mut field: Vec<f64> = waves(points).iter().map(|u| u + 1.0).collect();
+        let before = mean(&field);
+        let mut stepper = Ks2d::new(points, LENGTH, 0.005, 20, Stages::Proper);
+        stepper.step(&mut field, &vec![0.0; 320]);
+        assert!((mean(&field) - before).abs() < 1e-13);
+        let force: Vec<f64> = field.iter().map(|u| 1.0 + u * u).collect();
+        let expected = mean(&field) + 0.1 * mean(&force);
+        stepper.step(&mut field, &force);
+        assert!((mean(&field) - expected).abs() < 1e-12);
+    }
+
+    /// Weak force on a mode: u = f (exp(λt) − 1) / λ, λ = q − q².
+    #[test]
+    fn a_weak_force_acts_on_its_mode() {
+        let points = [32, 32];
+        let force = field(points, |x, _| 1e-9 * (TAU * 5.0 * x).sin());
+        let mut found = vec![0.0; 1024];
+        Ks2d::new(points, LENGTH, 0.1, 10, Stages::Proper).step(&mut found, &force);
+        let q = (TAU / LENGTH * 5.0).powi(2);
+        let rate = q - q * q;
+        let exact: Vec<f64> = force.iter().map(|f| f * rate.exp_m1() / rate).collect();
+        assert!(largest_gap(&found, &exact) < 1e-17);
+    }
+
+    #[test]
+    fn single_precision_follows_double() {
+        let points = [64, 64];
+        let mut wide = waves(points);
+        let mut narrow: Vec<f32> = wide.iter().map(|&u| u as f32).collect();
+        let mut wide_stepper = Ks2d::<f64>::new(points, LENGTH, 0.005, 20, Stages::Proper);
+        let mut narrow_stepper = Ks2d::<f32>::new(points, LENGTH, 0.005, 20, Stages::Proper);
+        for _ in 0..3 {
+            wide_stepper.step(&mut wide, &vec![1.0; 4096]);
+            narrow_stepper.step(&mut narrow, &vec![1.0; 4096]);
+        }
+        let narrow: Vec<f64> = narrow.into_iter().map(f64::from).collect();
+        let gap = largest_gap(&wide, &narrow);
+        assert!(gap < 1e-4, "{gap}"); // fields are of size 10: 1e-5 of that
+    }
+
+    #[test]
+    fn threads_do_not_change_a_bit() {
+        for points in [[64, 64], [48, 80]] {
+            let force = field(points, |x, y| (TAU * x).sin() + y);
+            let run = |shared| {
+                let mut stepper = Ks2d::<f64>::new(points, LENGTH, 0.005, 2, Stages::Proper);
+                let mut field = waves(points);
+                stepper.step_on(&mut field, &force, shared);
+                stepper.step_on(&mut field, &force, shared);
+                field
+            };
+            let alone = run(false);
+            for threads in [1, 2, 3, 7] {
+                let pool = rayon::ThreadPoolBuilder::new()
+                    .num_threads(threads)
+                    .build()
+                    .unwrap();
+                assert!(pool.install(|| run(true)) == alone, "{threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn grids_of_any_even_size_work() {
+        for points in [[2, 2], [2, 4], [4, 2], [6, 14], [22, 10], [2, 64]] {
+            for stages in [Stages::Proper, Stages::AsPublished] {
+                let found = run(points, 0.1, 5, stages, &waves(points));
+                assert!(found.iter().all(|u| u.is_finite()), "{points:?}");
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "points")]
+    fn odd_grids_are_refused() {
+        Ks2d::<f64>::new([8, 9], LENGTH, 0.005, 20, Stages::Proper);
+    }
+
+    fn noise() -> impl Strategy<Value = Vec<f64>> {
+        prop::collection::vec(-5.0..5.0f64, 12 * 12)
+    }
+
+    fn short(start: &[f64]) -> Vec<f64> {
+        run([12, 12], 0.05, 3, Stages::Proper, start)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        /// The torus has no origin.
+        #[test]
+        fn shifting_by_whole_cells_shifts_the_result(start in noise(), i in 0..12usize, j in 0..12usize) {
+            let shifted = |f: &[f64]| -> Vec<f64> {
+                (0..144).map(|at| f[(at / 12 + i) % 12 * 12 + (at % 12 + j) % 12]).collect()
+            };
+            let gap = largest_gap(&shifted(&short(&start)), &short(&shifted(&start)));
+            prop_assert!(gap < 1e-12, "{gap}");
+        }
+
+        /// Neither has it a preferred axis.
+        #[test]
+        fn swapping_the_axes_swaps_the_result(start in noise()) {
+            let swapped = |f: &[f64]| -> Vec<f64> {
+                (0..144).map(|at| f[at % 12 * 12 + at / 12]).collect()
+            };
+            let gap = largest_gap(&swapped(&short(&start)), &short(&swapped(&start)));
+            prop_assert!(gap < 1e-12, "{gap}");
+        }
+    }
 }

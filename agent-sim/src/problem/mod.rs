@@ -8,7 +8,9 @@ pub mod heat_1d;
 pub mod heat_2d;
 pub mod heat_2d_obstacles;
 pub mod ks_1d;
+pub mod ks_2d;
 pub mod placement;
+pub mod turbulence_2d;
 
 use crate::grid::{Edge, Grid};
 use crate::pde::Stepper;
@@ -257,12 +259,14 @@ pub struct Episode {
 }
 
 /// All problems, in the order of the results table.
-pub static ALL: [&Problem; 6] = [
+pub static ALL: [&Problem; 8] = [
     &heat_1d::PROBLEM,
     &fkpp_1d::PROBLEM,
     &heat_2d::PROBLEM,
     &heat_2d_obstacles::PROBLEM,
     &ks_1d::PROBLEM,
+    &ks_2d::PROBLEM,
+    &turbulence_2d::PROBLEM,
     &density_2d::PROBLEM,
 ];
 

@@ -18,6 +18,15 @@ pub fn lattice(agents: usize, ranges: [[f64; 2]; 2]) -> Vec<[f64; 2]> {
         .collect()
 }
 
+/// The first `agents` cell centres of the smallest square lattice that holds so many, on a square
+/// with sides of `length`; axis 1 runs faster.
+pub fn cell_centres(agents: usize, length: f64) -> Vec<[f64; 2]> {
+    let side = (0..).find(|side| side * side >= agents).unwrap_or(0);
+    (0..agents)
+        .map(|i| [i / side, i % side].map(|cell| (cell as f64 + 0.5) / side as f64 * length))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
