@@ -34,8 +34,8 @@ impl Kernel {
 
     /// Adds an agent's bump to each component of `force`, one amplitude per component.
     pub fn add(&mut self, force: &mut [f64], position: [f64; 2], amplitudes: &[f64]) {
-        for axis in 0..self.grid.axes {
-            self.fill_factor(axis, position[axis]);
+        for (axis, &x) in position.iter().enumerate().take(self.grid.axes) {
+            self.fill_factor(axis, x);
         }
         let [down, along] = &self.factors;
         let cells = self.grid.len();

@@ -5,7 +5,7 @@ mod support;
 
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use support::{listing, npy, refused, stdout};
 use tempfile::TempDir;
 
 /// A folder with the hand-made policy in it, where commands run.
@@ -13,52 +13,6 @@ fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("hand.policy"), support::policy()).unwrap();
     folder
-}
-
-fn agent_sim(folder: &Path, arguments: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_agent-sim"))
-        .args(arguments.split_whitespace())
-        .current_dir(folder)
-        .output()
-        .unwrap()
-}
-
-fn stdout(folder: &Path, arguments: &str) -> String {
-    let output = agent_sim(folder, arguments);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// Runs a command that must fail, saying each of `facts` in one sentence on standard error and
-/// leaving the folder as it was.
-fn refused(folder: &Path, arguments: &str, facts: &[&str]) {
-    let before = listing(folder);
-    let output = agent_sim(folder, arguments);
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success(), "{arguments} succeeded");
-    assert!(output.stdout.is_empty(), "{arguments} printed results");
-    for fact in facts {
-        assert!(message.contains(fact), "{arguments}: {message}");
-    }
-    assert!(message.starts_with("error: "), "{message}");
-    assert_eq!(listing(folder), before, "{arguments} left something behind");
-}
-
-fn listing(folder: &Path) -> Vec<std::path::PathBuf> {
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path.clone());
-            }
-            files.push(path);
-        }
-    }
-    files.sort();
-    files
 }
 
 #[test]
@@ -226,21 +180,6 @@ fn unusable_blobs_are_refused_by_what_is_wrong_with_them() {
     );
 }
 
-/// An `.npy` file of this shape, all zero but for one value.
-fn npy(shape: &[usize], odd: Option<(usize, f32)>) -> Vec<u8> {
-    let shape_text: String = shape.iter().map(|n| format!("{n}, ")).collect();
-    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape_text}), }}\n");
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((header.len() as u16).to_le_bytes());
-    bytes.extend(header.as_bytes());
-    let mut values = vec![0f32; shape.iter().product()];
-    if let Some((index, value)) = odd {
-        values[index] = value;
-    }
-    bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
-    bytes
-}
-
 #[test]
 fn bad_test_sets_are_refused_by_what_is_wrong_with_them() {
     let folder = folder();
@@ -347,6 +286,10 @@ fn help_has_examples() {
         "eval --help",
         "demo --help",
         "tune --help",
+        "sweep --help",
+        "replay --help",
+        "problems --help",
+        "faults --help",
     ] {
         assert!(
             stdout(folder.path(), command).contains("Example"),

@@ -67,7 +67,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   agent-sim sweep fkpp-1d --agents 5..320 --episodes 50 --out out/fkpp-sweep
-  agent-sim sweep ks-1d --fault-fraction 0,0.1,0.3,0.5   that share of the agents crashes half way
+  agent-sim sweep ks-1d --fault-fraction 0,0.1,0.3,0.5   that share of the agents is dead
   agent-sim sweep heat-1d --fault noise,std=0.1 --fault-fraction 0,0.5,1 --agents 8,16")]
     Sweep(sweep::SweepArgs),
     /// A recorded run again, checked bit for bit

@@ -6,7 +6,7 @@ use agent_sim::problem::Problem;
 use agent_sim::recording::{Recording, fingerprints};
 use agent_sim::scenario::Scenario;
 use agent_sim::test_set;
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -80,17 +80,19 @@ pub fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
 
 fn read(folder: &Path, name: &str) -> anyhow::Result<String> {
     let path = folder.join(name);
-    std::fs::read_to_string(&path).with_context(|| {
-        format!(
-            "cannot read {}; give the folder that agent-sim run wrote",
-            path.display()
-        )
-    })
+    std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))
 }
 
 fn episode(folder: &Path, problem: &Problem) -> anyhow::Result<agent_sim::problem::Episode> {
     let path = folder.join(EPISODE);
-    let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = std::fs::read(&path).map_err(|error| unreadable(&path, &error))?;
     let mut episodes = test_set::from_npy(&bytes, problem, &path.display().to_string())?;
     Ok(episodes.swap_remove(0))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    anyhow!(
+        "cannot read {}: {error}; give the folder that agent-sim run wrote",
+        path.display()
+    )
 }

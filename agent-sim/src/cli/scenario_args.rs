@@ -2,7 +2,7 @@
 
 use agent_sim::fault::Fault;
 use agent_sim::scenario::{Kind, Scenario};
-use anyhow::Context;
+use anyhow::anyhow;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -57,16 +57,19 @@ impl ScenarioArgs {
                 ..Scenario::default()
             },
             Some(path) => {
+                let name = path.display();
                 let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("cannot read the scenario {}", path.display()))?;
-                Scenario::from_toml(&text).with_context(|| path.display().to_string())?
+                    .map_err(|error| anyhow!("cannot read the scenario {name}: {error}"))?;
+                Scenario::from_toml(&text).map_err(|error| anyhow!("{name}: {error}"))?
             }
         };
         if let Some(problem) = &self.problem {
             scenario.problem.clone_from(problem);
         }
         for text in &self.faults {
-            let fault: Fault = text.parse().with_context(|| format!("--fault '{text}'"))?;
+            let fault: Result<Fault, _> = text.parse();
+            let fault =
+                fault.map_err(|error| anyhow!("the fault '{text}' is impossible: {error}"))?;
             scenario.faults.push(fault);
         }
         let as_published = || self.as_published.then(|| "as-published".to_owned());

@@ -13,7 +13,7 @@ use agent_sim::problem::{Episode, Headline};
 use agent_sim::report::html::Report;
 use agent_sim::report::{self, DrawError, RGBColor, Scored, Series, Sweep, line};
 use agent_sim::scenario::{Kind, Scenario, Team};
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -28,7 +28,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "LIST")]
     agents: Option<Counts>,
     /// Shares of the agents that the faults hit, e.g. 0,0.1,0.3,0.5; without --fault these agents
-    /// crash half way
+    /// are dead from the start
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     fault_fraction: Vec<f64>,
     /// Episodes: table (published), fresh (drawn by --seed) or the path of a .npy file
@@ -120,10 +120,7 @@ pub fn sweep(args: &SweepArgs) -> anyhow::Result<()> {
     let mut scenario = args.scenario.scenario()?;
     scenario.set.clone_from(&args.set);
     if !args.fault_fraction.is_empty() && scenario.faults.is_empty() {
-        scenario.faults.push(Fault {
-            at: 0.5,
-            ..Fault::new(FaultKind::Crash)
-        });
+        scenario.faults.push(Fault::new(FaultKind::Crash));
     }
     let team = scenario.team()?;
     let counts = match &args.agents {
@@ -218,10 +215,21 @@ fn point(
     episodes: &[Episode],
 ) -> anyhow::Result<Point> {
     let share = fraction.map_or_else(String::new, |share| format!("-{share}"));
-    let name = format!("point-{}-{}{share}.json", kind.name(), team.agents);
+    let name = match kind {
+        // Nobody is nobody, however many there are of them and whatever happens to them.
+        Kind::None => "point-none.json".to_owned(),
+        _ => format!("point-{}-{}{share}.json", kind.name(), team.agents),
+    };
     if let Ok(text) = std::fs::read_to_string(folder.path().join(&name)) {
-        return serde_json::from_str(&text)
-            .with_context(|| format!("{name} is damaged; delete it and run the sweep again"));
+        let point: Result<Point, _> = serde_json::from_str(&text);
+        let point = point.map_err(|error| {
+            anyhow!("{name} is damaged ({error}); delete it and run the sweep again")
+        })?;
+        return Ok(Point {
+            agents: team.agents,
+            fraction,
+            ..point
+        });
     }
     let policy = team.parsed_policy();
     let experiment = team.experiment(policy.as_ref());
