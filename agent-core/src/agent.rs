@@ -101,6 +101,7 @@ impl AgentState {
 
     /// One control step on a new observation. `workspace` needs at least
     /// [`Policy::workspace_len`] floats; with fewer the step counts as invalid input.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
     pub fn step(
         &mut self,
         policy: &Policy,
@@ -121,9 +122,7 @@ impl AgentState {
         if self.broken || see(policy, workspace, patch).is_none() {
             return self.idle(policy, *now_us);
         }
-        let limits = &policy.header().limits;
-        let outputs = policy.infer(scaled(limits, position[0]), workspace);
-        let Some(action) = outputs.and_then(|o| saturate(limits, o)) else {
+        let Some(action) = think(policy, position[0], workspace) else {
             self.broken = true;
             return self.idle(policy, *now_us);
         };
@@ -200,22 +199,34 @@ impl AgentState {
 }
 
 /// The patch's features, in the workspace.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 fn see(policy: &Policy, workspace: &mut [f32], patch: &Patch) -> Option<()> {
     let (errors, features) = policy.split_workspace(workspace)?;
     observe::features(policy, patch, errors, features)
 }
 
+/// The network's action for the features in the workspace; none if it gives none that is finite.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn think(policy: &Policy, x: f32, workspace: &mut [f32]) -> Option<Action> {
+    let limits = &policy.header().limits;
+    let outputs = policy.infer(scaled(limits, x), workspace)?;
+    saturate(limits, outputs)
+}
+
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 fn position_is_finite(policy: &Policy, position: [f32; 2]) -> bool {
     let axes = usize::from(policy.header().sensing.axes);
     position.iter().take(axes).all(|x| x.is_finite())
 }
 
 /// Position as a fraction of the domain.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 fn scaled(limits: &Limits, x: f32) -> f32 {
     ((x - limits.low[0]) / (limits.high[0] - limits.low[0])).clamp(0.0, 1.0)
 }
 
 /// `limit · tanh(output)`, force first; none if an output is not finite.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 fn saturate(limits: &Limits, outputs: &[f32]) -> Option<Action> {
     if !outputs.iter().all(|x| x.is_finite()) {
         return None;

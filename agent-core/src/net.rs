@@ -4,6 +4,10 @@
 //! order fixed by the code below. [`LANES`] outputs are computed side by side: x86-64 keeps them in
 //! vector registers, a Cortex-M4F in [`LANES`] of its 32 scalar ones. No sum runs across lanes
 //! except in [`norm`], which adds them pairwise.
+//!
+//! On x86-64 everything on the way of a control step is inlined into its caller, so that a host can
+//! compile the step for wider vectors than the baseline's; wider or not, each value is the result
+//! of the same operations in the same order.
 
 /// Outputs computed side by side, and the block size of packed weights.
 pub const LANES: usize = 8;
@@ -23,12 +27,15 @@ pub const fn dense_len(inputs: usize, outputs: usize) -> usize {
 /// `packed` holds the biases, padded to whole blocks, then for each block of [`LANES`] outputs and
 /// each input one row of [`LANES`] weights (see [`pack_dense`]). Missing inputs or weights leave
 /// outputs out; a parsed policy misses none.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 pub fn dense(packed: &[f32], input: &[f32], output: &mut [f32]) {
     let Some((bias, weights)) = packed.split_at_checked(padded(output.len())) else {
         return;
     };
     let (bias, _) = bias.as_chunks::<LANES>();
     let (rows, _) = weights.as_chunks::<LANES>();
+    #[cfg(target_arch = "x86_64")]
+    let (bias, rows, output) = dense_groups(bias, rows, input, output);
     let blocks = rows.chunks_exact(input.len().max(1));
     for ((bias, rows), output) in bias.iter().zip(blocks).zip(output.chunks_mut(LANES)) {
         let mut sums = *bias;
@@ -41,6 +48,50 @@ pub fn dense(packed: &[f32], input: &[f32], output: &mut [f32]) {
             *out = sum;
         }
     }
+}
+
+/// Blocks whose sums x86-64 takes at the same time: a sum waits for its last addition, and while it
+/// does the others go on. A Cortex-M4F has neither the wait nor the registers.
+#[cfg(target_arch = "x86_64")]
+const GROUP: usize = 4;
+
+/// The part of [`dense`] that whole groups of blocks are; returns what is left of each argument.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn dense_groups<'a>(
+    bias: &'a [[f32; LANES]],
+    rows: &'a [[f32; LANES]],
+    input: &[f32],
+    output: &'a mut [f32],
+) -> (&'a [[f32; LANES]], &'a [[f32; LANES]], &'a mut [f32]) {
+    let depth = input.len().max(1);
+    let groups = (output.len() / (GROUP * LANES)).min(rows.len() / (GROUP * depth));
+    let (bias, bias_left) = bias.split_at(groups * GROUP);
+    let (rows, rows_left) = rows.split_at(groups * GROUP * depth);
+    let (output, output_left) = output.split_at_mut(groups * GROUP * LANES);
+    let (bias, _) = bias.as_chunks::<GROUP>();
+    let (output, _) = output.as_chunks_mut::<LANES>();
+    let (output, _) = output.as_chunks_mut::<GROUP>();
+    for ((bias, rows), output) in bias
+        .iter()
+        .zip(rows.chunks_exact(GROUP * depth))
+        .zip(output)
+    {
+        let (first, rest) = rows.split_at(depth);
+        let (second, rest) = rest.split_at(depth);
+        let (third, fourth) = rest.split_at(depth);
+        let [mut a, mut b, mut c, mut d] = *bias;
+        for (i, x) in input.iter().enumerate() {
+            for lane in 0..LANES {
+                a[lane] += x * first[i][lane];
+                b[lane] += x * second[i][lane];
+                c[lane] += x * third[i][lane];
+                d[lane] += x * fourth[i][lane];
+            }
+        }
+        *output = [a, b, c, d];
+    }
+    (bias_left, rows_left, output_left)
 }
 
 /// Writes a dense layer in the order [`dense`] reads: `weights` is row-major `[inputs][outputs]`.
@@ -68,18 +119,28 @@ pub fn pack_dense(weights: &[f32], bias: &[f32], inputs: usize, packed: &mut [f3
 }
 
 /// Euclidean norm: lane `l` sums the squares of elements `l, l + 8, …`, then lanes fold in halves.
+///
+/// Never inlined on x86-64: `libm`'s root is an instruction in the baseline's encoding, for which
+/// code with wider vectors would have to wait; before a call it leaves those in a state that does
+/// not matter.
+#[cfg_attr(target_arch = "x86_64", inline(never))]
 pub fn norm(values: &[f32]) -> f32 {
     let mut sums = [0.0f32; LANES];
-    for chunk in values.chunks(LANES) {
-        for (sum, x) in sums.iter_mut().zip(chunk) {
+    let (blocks, rest) = values.as_chunks::<LANES>();
+    for block in blocks {
+        for (sum, x) in sums.iter_mut().zip(block) {
             *sum += x * x;
         }
+    }
+    for (sum, x) in sums.iter_mut().zip(rest) {
+        *sum += x * x;
     }
     let [a, b, c, d, e, f, g, h] = sums;
     libm::sqrtf(((a + e) + (c + g)) + ((b + f) + (d + h)))
 }
 
 /// `h / (‖h‖ + 1)`, the soft normalisation of the published network.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 pub fn soft_normalise(values: &mut [f32]) {
     let scale = 1.0 / (norm(values) + 1.0);
     for x in values {
@@ -90,6 +151,7 @@ pub fn soft_normalise(values: &mut [f32]) {
 /// Hyperbolic tangent, within 3.5e-7 of the true value, never beyond ±1; NaN stays NaN.
 ///
 /// A rational minimax fit x·P(x²)/Q(x²) on |x| ≤ 8.5, beyond which tanh rounds to ±1 in f32.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 pub fn tanh(x: f32) -> f32 {
     const P: [f32; 5] = [
         1.0,
@@ -113,6 +175,7 @@ pub fn tanh(x: f32) -> f32 {
 /// sin(π y) and cos(π y), each within 3e-7, for |y| < 2³⁰.
 ///
 /// Working in half turns makes the range reduction exact.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 pub fn sin_cos_pi(y: f32) -> (f32, f32) {
     // The nearest even integer to y; the cast truncates, hence the signed half.
     let half = y * 0.5;
@@ -130,6 +193,7 @@ pub fn sin_cos_pi(y: f32) -> (f32, f32) {
 }
 
 /// sin(π r) for |r| ≤ 1/2, an odd minimax polynomial.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 fn sin_pi_quarter(r: f32) -> f32 {
     const C: [f32; 5] = [
         3.141_592_5,
@@ -142,6 +206,7 @@ fn sin_pi_quarter(r: f32) -> f32 {
 }
 
 /// c₀ + c₁ s + c₂ s² + …
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 fn horner<const N: usize>(coefficients: &[f32; N], s: f32) -> f32 {
     coefficients.iter().rev().fold(0.0, |sum, c| sum * s + c)
 }

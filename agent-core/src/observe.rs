@@ -7,6 +7,7 @@ use crate::policy::{Channel, Policy, Sensing};
 ///
 /// Returns `None`, having written anything, if the patch is not of the policy's shape or a value
 /// inside the domain is not finite.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 pub(crate) fn features(
     policy: &Policy,
     patch: &Patch,
@@ -38,6 +39,7 @@ pub(crate) fn features(
 }
 
 /// Field minus target, clamped, for every cell inside the domain; the rest is zero and never read.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 fn read_errors(sensing: &Sensing, patch: &Patch, inside: Span, errors: &mut [f32]) -> Option<()> {
     let (first, last) = (usize::from(inside.first), usize::from(inside.last));
     let centre = 1 + usize::from(sensing.window) / 2;
@@ -76,20 +78,24 @@ struct Line<'a> {
 
 impl Line<'_> {
     /// The nearest cell inside the domain: fields go on beyond a wall with its value.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
     fn inside(&self, k: usize) -> usize {
         k.max(usize::from(self.inside.first))
             .min(usize::from(self.inside.last))
     }
 
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
     fn at(&self, k: usize) -> f32 {
         self.errors.get(k).copied().unwrap_or(0.0)
     }
 
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
     fn error(&self, k: usize) -> f32 {
         self.at(self.inside(k))
     }
 
     /// Central difference per cell, one-sided at the first and last cell inside.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
     fn slope(&self, k: usize) -> f32 {
         let k = self.inside(k);
         let (first, last) = (
@@ -107,6 +113,7 @@ impl Line<'_> {
 
 /// Linear interpolation of `window` values to `output.len()`, pixel centres aligned: output `j`
 /// reads position (j + ½)·window/len − ½, clamped to the window.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 fn resample(value: impl Fn(usize) -> f32, window: usize, output: &mut [f32]) {
     let ratio = window as f32 / output.len() as f32;
     for (j, out) in output.iter_mut().enumerate() {

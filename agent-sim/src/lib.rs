@@ -10,7 +10,7 @@
 //! 3. [`episode`]: the closed loop. Every step it shows each agent of the [`swarm`] its patch of
 //!    the field ([`sense`]) over its [`link`], adds up their forces ([`actuate`]), lets the field
 //!    evolve ([`pde`]) and moves the agents. [`fault`]s are wrappers over links.
-//! 4. [`metrics`]: the scores; [`report`]: the pictures.
+//! 4. [`metrics`]: the scores; [`report`]: the pictures; [`bench`]: what all of it costs.
 //!
 //! Three things hold everywhere. Nothing an agent can read depends on how many there are. The same
 //! seed gives the same trajectory to the last bit, whatever the number of threads. Agents work in
@@ -37,6 +37,7 @@
 #![forbid(unsafe_code)]
 
 pub mod actuate;
+pub mod bench;
 pub mod controller;
 pub mod episode;
 pub mod fault;

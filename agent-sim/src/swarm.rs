@@ -102,6 +102,8 @@ struct Group {
     eye: Eye,
     kernel: Kernel,
     force: Vec<f64>,
+    /// Which agents look and act in this step; empty if all do.
+    due: Vec<bool>,
     cost: Cost,
     lost: Vec<(usize, LinkError)>,
 }
@@ -131,6 +133,7 @@ impl<L: Link> Swarm<L> {
                 eye: Eye::new(view, problem.sensors.axes),
                 kernel: Kernel::new(problem),
                 force: vec![0.0; cells],
+                due: Vec::new(),
                 cost: Cost::default(),
                 lost: Vec::new(),
             })
@@ -169,59 +172,58 @@ impl<L: Link> Swarm<L> {
     /// `field` and `target` are the whole truth in the precision and at the spacing that agents'
     /// sensors have; each agent gets its own patch of them and nothing else.
     pub fn act(&mut self, field: &[f32], target: &[f32], now_us: u64, force: &mut [f64]) {
-        let (problem, size) = (&self.problem, self.group_size);
+        let (problem, size, count) = (&self.problem, self.group_size, self.groups.len());
         let period_us = problem.control_interval * 1e6;
         let mut common = Vec::new();
         let schedules = self.schedules.as_mut().unwrap_or(&mut common);
-        let mut schedules: Vec<&mut [Schedule]> = schedules.chunks_mut(size).collect();
-        schedules.resize_with(self.groups.len(), Default::default);
-        self.groups
-            .par_iter_mut()
-            .zip(self.links.par_chunks_mut(size))
-            .zip(self.deeds.par_chunks_mut(size))
-            .zip(self.positions.par_chunks(size))
-            .zip(schedules)
-            .enumerate()
-            .for_each(
-                |(index, ((((group, links), deeds), positions), schedules))| {
-                    group.force.fill(0.0);
-                    group.cost = Cost::default();
-                    let lost = &mut group.lost;
-                    let mut fail = |i: usize, error| lost.push((index * size + i, error));
-                    let due: Vec<usize> = match schedules.is_empty() {
-                        true => (0..positions.len()).collect(),
-                        false => (0..positions.len())
-                            .filter(|&i| schedules[i].is_due(now_us, period_us))
-                            .collect(),
+        let schedules = schedules.chunks_mut(size);
+        let groups = self
+            .groups
+            .iter_mut()
+            .zip(self.links.chunks_mut(size))
+            .zip(self.deeds.chunks_mut(size))
+            .zip(self.positions.chunks(size))
+            .zip(schedules.chain(std::iter::repeat_with(Default::default)))
+            .enumerate();
+        side_by_side(
+            count,
+            groups,
+            |(index, ((((group, links), deeds), positions), schedules))| {
+                group.force.fill(0.0);
+                group.cost = Cost::default();
+                let lost = &mut group.lost;
+                let mut fail = |i: usize, error| lost.push((index * size + i, error));
+                group.due.clear();
+                let due = schedules.iter_mut().map(|s| s.is_due(now_us, period_us));
+                group.due.extend(due);
+                let due = |i: &usize| group.due.get(*i).copied().unwrap_or(true);
+                // Sent to all before any is heard: nodes at the end of a wire work at the same time.
+                for i in (0..positions.len()).filter(due) {
+                    let place = positions[i].map(|x| x as f32);
+                    let observation = Observation {
+                        now_us,
+                        position: place,
+                        patch: group.eye.look(problem, field, target, place),
                     };
-                    // Sent to all before any is heard: nodes at the end of a wire work at the same time.
-                    for &i in &due {
-                        let place = positions[i].map(|x| x as f32);
-                        let observation = Observation {
-                            now_us,
-                            position: place,
-                            patch: group.eye.look(problem, field, target, place),
-                        };
-                        links[i].send(&observation).unwrap_or_else(|e| fail(i, e));
+                    links[i].send(&observation).unwrap_or_else(|e| fail(i, e));
+                }
+                for i in (0..positions.len()).filter(due) {
+                    let action = links[i].receive(now_us).unwrap_or_else(|error| {
+                        fail(i, error);
+                        None
+                    });
+                    deeds[i] = action.map_or_else(Deed::default, |a| Deed::of(&a, problem));
+                }
+                let drives = problem.actuation.drives;
+                for (position, deed) in positions.iter().zip(deeds) {
+                    let amplitudes = deed.amplitudes(drives);
+                    if amplitudes != [0.0; 2] {
+                        group.cost.squared_effort += amplitudes.iter().map(|a| a * a).sum::<f64>();
+                        group.kernel.add(&mut group.force, *position, &amplitudes);
                     }
-                    for &i in &due {
-                        let action = links[i].receive(now_us).unwrap_or_else(|error| {
-                            fail(i, error);
-                            None
-                        });
-                        deeds[i] = action.map_or_else(Deed::default, |a| Deed::of(&a, problem));
-                    }
-                    let drives = problem.actuation.drives;
-                    for (position, deed) in positions.iter().zip(deeds) {
-                        let amplitudes = deed.amplitudes(drives);
-                        if amplitudes != [0.0; 2] {
-                            group.cost.squared_effort +=
-                                amplitudes.iter().map(|a| a * a).sum::<f64>();
-                            group.kernel.add(&mut group.force, *position, &amplitudes);
-                        }
-                    }
-                },
-            );
+                }
+            },
+        );
         force.fill(0.0);
         for group in &mut self.groups {
             for (total, part) in force.iter_mut().zip(&group.force) {
@@ -234,29 +236,30 @@ impl<L: Link> Swarm<L> {
     /// Moves every agent along its velocity for a time `dt`, but not through a wall, and returns
     /// what the step cost.
     pub fn travel(&mut self, dt: f64) -> Cost {
-        let (problem, size) = (&self.problem, self.group_size);
-        self.groups
-            .par_iter_mut()
-            .zip(self.positions.par_chunks_mut(size))
-            .zip(self.deeds.par_chunks(size))
-            .for_each(|((group, positions), deeds)| {
-                for (position, deed) in positions.iter_mut().zip(deeds) {
-                    let before = *position;
-                    let mut squared = 0.0;
-                    for axis in 0..problem.grid.axes {
-                        let way = dt * f64::from(deed.velocity[axis]);
-                        position[axis] = confined(problem, axis, before[axis] + way);
-                        squared += match problem.grid.edge {
-                            Edge::Wall => position[axis] - before[axis],
-                            Edge::Periodic => way,
-                        }
-                        .powi(2);
+        let (problem, size, count) = (&self.problem, self.group_size, self.groups.len());
+        let groups = self
+            .groups
+            .iter_mut()
+            .zip(self.positions.chunks_mut(size))
+            .zip(self.deeds.chunks(size));
+        side_by_side(count, groups, |((group, positions), deeds)| {
+            for (position, deed) in positions.iter_mut().zip(deeds) {
+                let before = *position;
+                let mut squared = 0.0;
+                for axis in 0..problem.grid.axes {
+                    let way = dt * f64::from(deed.velocity[axis]);
+                    position[axis] = confined(problem, axis, before[axis] + way);
+                    squared += match problem.grid.edge {
+                        Edge::Wall => position[axis] - before[axis],
+                        Edge::Periodic => way,
                     }
-                    group.cost.path += squared.sqrt();
-                    let intrudes = problem.keep_out.iter().any(|zone| zone.contains(*position));
-                    group.cost.intruders += usize::from(intrudes);
+                    .powi(2);
                 }
-            });
+                group.cost.path += squared.sqrt();
+                let intrudes = problem.keep_out.iter().any(|zone| zone.contains(*position));
+                group.cost.intruders += usize::from(intrudes);
+            }
+        });
         self.groups.iter().fold(Cost::default(), |sum, group| Cost {
             squared_effort: sum.squared_effort + group.cost.squared_effort,
             path: sum.path + group.cost.path,
@@ -292,6 +295,19 @@ impl<L: Link> Swarm<L> {
     /// Failures of links so far, by agent. The rest of the swarm goes on.
     pub fn lost(&self) -> &[(usize, LinkError)] {
         &self.lost
+    }
+}
+
+/// Works on all `count` groups, on several threads unless there is but one: waking a thread takes longer
+/// than a control step of a small swarm.
+fn side_by_side<G: Send>(
+    count: usize,
+    groups: impl Iterator<Item = G>,
+    work: impl Fn(G) + Sync + Send,
+) {
+    match count {
+        1 => groups.for_each(work),
+        _ => groups.collect::<Vec<_>>().into_par_iter().for_each(work),
     }
 }
 

@@ -160,6 +160,7 @@ impl<'a> Policy<'a> {
 
     /// From features (already in the workspace, see [`observe`](crate::observe)) and scaled
     /// position to the raw outputs, left at the start of the returned slice.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
     pub(crate) fn infer<'w>(
         &self,
         scaled_position: f32,
@@ -199,6 +200,7 @@ impl<'a> Policy<'a> {
     }
 
     /// Where [`infer`](Self::infer) expects the errors of the patch and the features.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
     pub(crate) fn split_workspace<'w>(
         &self,
         workspace: &'w mut [f32],
@@ -212,6 +214,7 @@ impl<'a> Policy<'a> {
 }
 
 /// Runs layers over `a`, going back and forth with `b`; the result ends in `a`.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 fn layers<'w>(
     layers: &[Dense],
     weights: &mut &[f32],
@@ -230,8 +233,16 @@ fn layers<'w>(
         }
         match layer.activation {
             Activation::Identity => {}
-            Activation::Tanh => output.iter_mut().for_each(|x| *x = net::tanh(*x)),
-            Activation::Relu => output.iter_mut().for_each(|x| *x = x.max(0.0)),
+            Activation::Tanh => {
+                for x in output {
+                    *x = net::tanh(*x);
+                }
+            }
+            Activation::Relu => {
+                for x in output {
+                    *x = x.max(0.0);
+                }
+            }
         }
         core::mem::swap(a, b);
         length = outputs;
@@ -240,6 +251,7 @@ fn layers<'w>(
 }
 
 /// All sines, then all cosines; returns how many values that is.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
 fn fourier(frequencies: &[f32], s: f32, output: &mut [f32]) -> usize {
     let n = frequencies.len();
     let Some((sines, cosines)) = output.split_at_mut_checked(n) else {

@@ -1,5 +1,6 @@
 //! Commands and their arguments.
 
+mod bench;
 mod demo;
 mod eval;
 mod list;
@@ -76,6 +77,14 @@ Examples:
     /// Find the best gain of proportional feedback
     #[command(after_help = "Example:\n  agent-sim tune heat-1d --episodes 200 --seed 1")]
     Tune(tune::TuneArgs),
+    /// How fast it is on this machine, and how cost grows with agents and grid points
+    #[command(after_help = "\
+Examples:
+  agent-sim bench                                        every problem; some minutes
+  agent-sim bench heat-1d --csv timings.csv
+  agent-sim bench --quick                                seconds: does it work at all
+  agent-sim bench heat-1d --episodes 50 --threads 1      whole episodes, nothing else")]
+    Bench(bench::BenchArgs),
     /// The problems and their variants
     #[command(after_help = "Example:\n  agent-sim problems")]
     Problems,
@@ -94,6 +103,7 @@ pub fn main() -> anyhow::Result<()> {
         Some(Command::Sweep(args)) => sweep::sweep(&args),
         Some(Command::Replay(args)) => replay::replay(&args),
         Some(Command::Tune(args)) => tune::tune(&args),
+        Some(Command::Bench(args)) => bench::bench(&args),
         Some(Command::Problems) => list::problems(),
         Some(Command::Faults) => list::faults(),
     }

@@ -1,0 +1,20 @@
+//! `cargo bench -p agent-sim`: the figures of `agent-sim bench --quick`, in plain lines.
+
+use agent_sim::bench::{
+    BenchError, Effort, Machine, growth_with_agents, growth_with_points, speed,
+};
+use agent_sim::problem;
+
+fn main() -> Result<(), BenchError> {
+    // `cargo test --all-targets` starts benchmarks too, without this argument.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return Ok(());
+    }
+    println!("{}", Machine::here());
+    for problem in problem::ALL {
+        println!("{}", speed(problem, &Effort::QUICK)?);
+        println!("{}", growth_with_points(problem, &Effort::QUICK)?);
+    }
+    println!("{}", growth_with_agents(problem::ALL[0], &Effort::QUICK)?);
+    Ok(())
+}

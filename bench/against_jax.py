@@ -1,0 +1,108 @@
+"""Our closed loop against the same one in JAX, timed in turns on the same machine.
+
+    cargo build --release -p agent-sim
+    python bench/against_jax.py --reference PATH/jax_reference.py
+    python bench/against_jax.py --reference PATH/jax_reference.py --cores 1
+
+Needs a Python with jax, and the reference implementation of the benchmark problems. Both sides are
+timed in short turns, so that what else the machine does strikes both alike. JAX computes in single
+precision with fused multiply-adds and the agents of a step as one batch; ours keeps the field in
+double precision and computes each agent by itself, to the bit as a microcontroller would.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def closed_loop(reference, program, turns):
+    """One heat-1d episode, 8 agents, 300 steps: seconds of JAX's and of our runs."""
+    episode = jax_episode(reference, "heat-1d")
+    command = [program, "bench", "heat-1d", "--episodes", "40", "--json"]
+    jax_s, ours_s = [], []
+    for _ in range(turns):
+        jax_s += [seconds(episode) for _ in range(40)]
+        answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        ours_s += answer["seconds"]
+    what = f"heat-1d closed loop, {answer['agents']} agents, {answer['steps']} steps, one episode"
+    # A swarm this small is one group, and a group is computed on one thread.
+    return {"what": what, "bar": 3.0, "jax_s": jax_s, "ours_s": ours_s, "our_threads": 1}
+
+
+def jax_episode(reference, name):
+    """A compiled and warmed-up forward rollout of a random policy on one random episode."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    problem = reference.PROBLEMS[name](jnp.float32)
+    rng = np.random.default_rng(0)
+    params = reference.as_dtype(reference.init_policy(rng, **problem.net), jnp.float32)
+    data = reference.as_dtype(problem.sample(rng, 1), jnp.float32)
+    rollout = jax.jit(lambda params, data: reference.loss_of(problem, problem.horizon, False, params, data))
+    run = lambda: jax.block_until_ready(rollout(params, data))
+    for _ in range(3):
+        run()
+    return run
+
+
+def seconds(work):
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def verdict(result):
+    """The comparison in lines: at best, in the median, and whether the bar is met."""
+    jax_s, ours_s = result["jax_s"], result["ours_s"]
+    lines = [result["what"]]
+    for name, figure in (("best", min), ("median", statistics.median)):
+        jax, ours = figure(jax_s), figure(ours_s)
+        lines.append(f"  {name:<7} JAX {1e3 * jax:8.3f} ms   ours {1e3 * ours:8.3f} ms   {jax / ours:5.2f} times as fast")
+    ratio = statistics.median(jax_s) / statistics.median(ours_s)
+    met = "met" if ratio >= result["bar"] else "missed"
+    lines.append(f"  bar     {result['bar']:g} times in the median: {met} ({ratio:.2f})")
+    lines.append(f"  threads JAX {len(os.sched_getaffinity(0))}, ours {result['our_threads']}; {len(jax_s)} runs each")
+    return "\n".join(lines)
+
+
+def load(path):
+    """The reference as a module."""
+    spec = importlib.util.spec_from_file_location("jax_reference", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reference", type=Path, required=True, help="path of jax_reference.py")
+    parser.add_argument("--program", type=Path, default=ROOT / "target/release/agent-sim", help="our simulator")
+    parser.add_argument("--turns", type=int, default=10, help="turns of 40 runs a side (default: 10)")
+    parser.add_argument("--cores", type=int, help="cores that both sides may use (default: all)")
+    parser.add_argument("--json", action="store_true", help="print every timing as one JSON object")
+    args = parser.parse_args()
+    if not args.reference.is_file():
+        parser.error(f"there is no {args.reference}")
+    if not args.program.is_file():
+        parser.error(f"there is no {args.program}: cargo build --release -p agent-sim, or give --program")
+    if args.cores:  # before JAX starts its threads; our process inherits it
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.cores])
+    results = [closed_loop(load(args.reference), args.program, args.turns)]
+    if args.json:
+        print(json.dumps(results))
+    else:
+        print("\n\n".join(verdict(result) for result in results))
+
+
+if __name__ == "__main__":
+    main()
