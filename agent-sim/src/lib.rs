@@ -2,15 +2,18 @@
 //!
 //! In the order in which a run uses them:
 //!
-//! 1. [`problem`]: what is controlled, with every constant. [`test_set`]: which episodes, from the
-//!    published table, a file ([`npy`]) or a seed ([`random_field`]). [`policy_file`]: the blob
-//!    that agents run.
-//! 2. [`controller`]: who commands the actuators (nobody, proportional feedback, a policy) and an
+//! 1. [`problem`]: what is controlled, with every constant, on a [`grid`]. [`test_set`]: which
+//!    episodes, from the published table, a file ([`npy`]) or a seed ([`random_field`]).
+//!    [`policy_file`]: the blob that agents run. [`scenario`]: all of it written down, with what goes
+//!    wrong.
+//! 2. [`controller`]: who commands the actuators (nobody, [`proportional`] feedback, a policy) and an
 //!    [`Experiment`](controller::Experiment) that puts one against an episode.
 //! 3. [`episode`]: the closed loop. Every step it shows each agent of the [`swarm`] its patch of
-//!    the field ([`sense`]) over its [`link`], adds up their forces ([`actuate`]), lets the field
-//!    evolve ([`pde`]) and moves the agents. [`fault`]s are wrappers over links.
-//! 4. [`metrics`]: the scores; [`report`]: the pictures; [`bench`]: what all of it costs.
+//!    the field ([`sense`], at the sensors' spacing: [`resample`]) over its [`link`], adds up what
+//!    they do ([`actuate`]), lets the field evolve ([`pde`]) and moves the agents. [`fault`]s are
+//!    wrappers over links.
+//! 4. [`metrics`]: the scores; [`trajectory`] and [`recording`]: what is kept of a run; [`report`]: the
+//!    pictures; [`bench`]: how fast all this is.
 //!
 //! Three things hold everywhere. Nothing an agent can read depends on how many there are. The same
 //! seed gives the same trajectory to the last bit, whatever the number of threads. Agents work in
