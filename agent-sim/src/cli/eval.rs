@@ -247,19 +247,21 @@ pub fn notes(problem: &Problem, agents: usize) -> String {
         ErrorSensing::Point => "point",
         ErrorSensing::Kernel => "kernel-averaged",
     };
+    // Gains of other numbers of agents are fractions.
+    let gain = (1e3 * law.gain).round() / 1e3;
     let (effort, rule) = match problem.actuation.drives {
         Drives::Source => (
             "u²",
             format!(
-                "u = clip(−{:.4}·error, ±{})",
-                law.gain, problem.actuation.force_max
+                "u = clip(−{}·error, ±{})",
+                gain, problem.actuation.force_max
             ),
         ),
         Drives::Flow => (
             "|v|²",
             format!(
-                "v = clip({:.4}·error·∇z, {})",
-                law.gain, problem.actuation.velocity_max
+                "v = clip({}·error·∇z, {})",
+                gain, problem.actuation.velocity_max
             ),
         ),
     };
