@@ -7,13 +7,21 @@ use std::path::{Path, PathBuf};
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
-/// The bytes of a policy, aligned so that agents can read the weights in place.
+/// The bytes of a policy, aligned so that agents can read the weights in place, a whole vector at a
+/// time.
 #[derive(Debug, Clone)]
 pub struct PolicyFile {
     words: Vec<u64>,
+    /// Where in them the blob begins, in words.
+    start: usize,
     length: usize,
     origin: String,
 }
+
+/// Bytes of a cache line, and of the widest vectors.
+const LINE: usize = 64;
+/// Where a blob says at which byte its weights begin (docs/policy-format.md).
+const WEIGHTS_AT: std::ops::Range<usize> = 16..20;
 
 /// Why there is no policy.
 #[derive(Debug, thiserror::Error)]
@@ -102,10 +110,20 @@ impl PolicyFile {
 
     /// Bytes from elsewhere; `origin` names them in messages.
     pub fn new(bytes: &[u8], origin: String) -> Self {
-        let mut words = vec![0u64; bytes.len().div_ceil(8)];
-        bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        let mut words = vec![0u64; bytes.len().div_ceil(8) + LINE / 8];
+        let weights_at = bytes
+            .get(WEIGHTS_AT)
+            .and_then(|field| field.try_into().ok())
+            .map_or(0, u32::from_le_bytes);
+        // For speed alone: vectors that cross cache lines cost a tenth of a control step. (A clone
+        // may lie elsewhere and be slower.)
+        let weights = words.as_ptr() as usize + weights_at as usize;
+        let start = (LINE - weights % LINE) % LINE / 8;
+        bytemuck::cast_slice_mut::<u64, u8>(&mut words[start..])[..bytes.len()]
+            .copy_from_slice(bytes);
         Self {
             words,
+            start,
             length: bytes.len(),
             origin,
         }
@@ -113,7 +131,7 @@ impl PolicyFile {
 
     /// The blob.
     pub fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.words)[..self.length]
+        &bytemuck::cast_slice(&self.words[self.start..])[..self.length]
     }
 
     /// Where it comes from.

@@ -9,9 +9,9 @@ use agent_sim::test_set::EpisodeSet;
 use clap::Args;
 
 /// Gains tried: a few to a decade, denser where heat-1d turns unstable.
-const GAINS: [f64; 18] = [
-    1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0, 150.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0,
-    800.0, 900.0, 1000.0,
+const GAINS: [f64; 21] = [
+    0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0, 150.0, 200.0, 300.0, 400.0, 500.0,
+    600.0, 700.0, 800.0, 900.0, 1000.0,
 ];
 
 #[derive(Args)]

@@ -446,3 +446,50 @@ impl Problem {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_problem_can_be_solved_on_coarser_and_finer_grids() {
+        for problem in ALL {
+            for (numerator, denominator) in [(1, 2), (3, 2), (2, 1), (4, 1)] {
+                let points = problem.sensors.points[0] * numerator / denominator;
+                let changed = problem.with_grid(points).unwrap();
+                let grid = &changed.grid;
+                let mut field = vec![0.1; grid.len()];
+                let components = problem.actuation.drives.components();
+                let force = vec![0.0; components * grid.len()];
+                for parts in [1, 8] {
+                    (changed.stepper)(&changed, parts).step(&mut field, &force);
+                }
+                assert!(
+                    field.iter().all(|z| z.is_finite()),
+                    "{} {grid}",
+                    problem.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn variants_can_be_solved_too() {
+        for problem in ALL {
+            for variant in problem.variants {
+                let changed = problem.with_variant(variant.name).unwrap();
+                changed.with_substeps(changed.substeps).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn table_episodes_have_the_shape_of_their_problem() {
+        for problem in ALL {
+            let episodes = crate::test_set::EpisodeSet::Table;
+            let all = episodes.episodes(problem, 0, None).unwrap();
+            assert!(all.len() >= 20, "{}", problem.name);
+            assert_eq!((problem.placement)(problem.agents).len(), problem.agents);
+        }
+    }
+}
