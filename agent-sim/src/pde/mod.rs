@@ -5,14 +5,17 @@
 //! differentiable version of each; the two share nothing but the problem's constants, so that a
 //! test which compares them means something.
 
+mod batch_fft;
 mod fourier;
 pub mod heat_1d;
 pub mod ks_2d;
+mod lanes;
 pub mod tridiagonal;
 pub mod turbulence_2d;
 
 pub use heat_1d::Heat1d;
 pub use ks_2d::Ks2d;
+pub use lanes::Real;
 pub use tridiagonal::Tridiagonal;
 pub use turbulence_2d::Turbulence2d;
 
