@@ -10,17 +10,15 @@
 //! for scripts. Both use all threads of the machine; set `RAYON_NUM_THREADS=1` for one.
 
 use agent_sim::pde::ks_2d::Stages;
-use agent_sim::pde::{Ks2d, Stepper, Turbulence2d};
+use agent_sim::pde::{Ks2d, Real, Stepper, Turbulence2d};
 use agent_sim::problem::{ks_2d, turbulence_2d};
-use num_traits::Float;
-use rustfft::FftNum;
 use std::f64::consts::TAU;
 use std::time::Instant;
 
 const SIZES: [usize; 3] = [64, 128, 256];
 
 /// Nanoseconds of each of many control steps on `n` × `n` points, from rest but for a few waves.
-fn step_times<T: Float + FftNum>(solver: &str, n: usize) -> Vec<f64> {
+fn step_times<T: Real>(solver: &str, n: usize) -> Vec<f64> {
     let points = [n, n];
     let (mut stepper, size): (Box<dyn Stepper<T>>, f64) = match solver {
         "ks-2d" => {
@@ -42,7 +40,7 @@ fn step_times<T: Float + FftNum>(solver: &str, n: usize) -> Vec<f64> {
     let value = |j: usize| {
         let [y, x] = [j / n, j % n].map(|i| TAU * i as f64 / n as f64);
         let waves = (2.0 * x).sin() * (3.0 * y).cos() + (x - y + 1.0).cos();
-        T::from(size * waves).expect("floats convert to floats")
+        T::from_f64(size * waves).expect("floats convert to floats")
     };
     let mut field: Vec<T> = (0..n * n).map(value).collect();
     let force = vec![T::zero(); n * n];

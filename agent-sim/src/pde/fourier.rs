@@ -5,64 +5,53 @@
 //! imaginary part of one complex field z. The way down is
 //!
 //! 1. an inverse transform along axis 0 of each *column* of modes (one wave number along axis 1)
-//!    that is carried: the modes beyond [`Resolution::carried`] are zero and are never touched;
+//!    that is carried: the columns beyond [`Resolution::carried`] are zero and are never touched;
 //! 2. an inverse transform along axis 1 of each *row*;
 //!
-//! and the way up is the reverse. Every transform runs over contiguous memory. Rows are handled in
-//! groups ([`Rows`]) and so are columns ([`Columns`]); a group writes only its own tile, which holds
-//! its lines side by side, so that the other direction reads it in runs of a cache line. Groups of
-//! one kind depend only on the tiles of the other kind: they can run on any number of threads
-//! ([`for_each`]) and give the same bits.
+//! and the way up is the reverse. Rows are handled in groups ([`Rows`]) and so are columns
+//! ([`Columns`]), one line per vector lane; where one kind takes over from the other, lanes and
+//! positions change places. A group writes to itself only and reads only groups of the other kind,
+//! so groups of one kind can run on any number of threads ([`for_each`]) and give the same bits.
 //!
 //! A real field has conjugate modes at opposite wave numbers, so a stepper keeps only the columns
 //! with wave number m ≥ 0 along axis 1. The complex field z has no such symmetry: columns come in
 //! pairs, the *plus* column Z(m, ·) and the *minus* column. The latter is kept as
 //! conj Z(−m, −·), whose transform along axis 0 is the conjugate of that of Z(−m, ·): conjugating
-//! at the tile then saves reversing the column.
+//! on the way then saves reversing the column.
 
-use num_traits::{Float, Zero};
-use rayon::prelude::*;
+use super::batch_fft::Plan;
+use super::lanes::{Lines, Real, Wide, WideComplex, lanes, narrow, transposed, width};
+use num_traits::Zero;
+use pulp::Simd;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::num_complex::Complex;
-use rustfft::{Fft, FftNum, FftPlanner};
+use rustfft::{Fft, FftPlanner};
 use std::f64::consts::TAU;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// Columns in a group. With their mirror images they fill one or two cache lines.
-const COLUMNS: usize = 4;
-/// Rows in a group; even, because real products travel in pairs of rows.
-const ROWS: usize = 8;
 /// Below this many grid points the round trip is over before another thread has woken up.
 const WORTH_SHARING: usize = 64 * 64;
 
-/// Signed number of the j-th of `n` modes in the order of Fourier transforms.
-pub(super) fn mode_number(j: usize, n: usize) -> f64 {
-    if 2 * j < n {
+/// The j-th of `n` wave numbers on a circle of circumference `length`, in the order of Fourier
+/// transforms: first 0 and the positive, then the negative ones.
+pub(super) fn wave_number(j: usize, n: usize, length: f64) -> f64 {
+    let number = if 2 * j < n {
         j as f64
     } else {
         j as f64 - n as f64
-    }
+    };
+    TAU / length * number
 }
 
-/// The j-th of `n` wave numbers on a circle of circumference `length`.
-pub(super) fn wave_number(j: usize, n: usize, length: f64) -> f64 {
-    TAU / length * mode_number(j, n)
-}
-
-/// The number in the precision of the field.
-pub(super) fn narrow<T: FftNum>(value: f64) -> T {
-    T::from_f64(value).expect("floats convert to floats")
-}
-
-/// The smallest even number ≥ `n` without prime factors above 5: its transforms are fast.
+/// The smallest even number ≥ `n` without prime factors above 3: its transforms are fast.
 pub(super) fn fast_size(n: usize) -> usize {
     let smooth = |n: usize| {
-        [2, 3, 5].into_iter().fold(n, |mut rest, prime| {
-            while rest.is_multiple_of(prime) {
-                rest /= prime;
-            }
-            rest
-        }) == 1
+        let mut odd = n >> n.trailing_zeros();
+        while odd.is_multiple_of(3) {
+            odd /= 3;
+        }
+        odd == 1
     };
     (n.next_multiple_of(2)..)
         .step_by(2)
@@ -70,31 +59,31 @@ pub(super) fn fast_size(n: usize) -> usize {
         .expect("powers of two are fast")
 }
 
-/// Runs `work` on every item, on all threads if `shared`; the order does not matter to callers.
-pub(super) fn for_each<A: Send>(
-    items: &mut [A],
-    shared: bool,
-    work: impl Fn(&mut A) + Send + Sync,
-) {
-    if shared {
-        let portion = items.len().div_ceil(rayon::current_num_threads());
-        items
-            .par_iter_mut()
-            .with_min_len(portion.div_ceil(2))
-            .for_each(work);
-    } else {
-        items.iter_mut().for_each(work);
+/// Runs `work` on every item, in `portions` that other threads may take over.
+pub(super) fn for_each<A: Send>(items: &mut [A], portions: usize, work: &(impl Fn(&mut A) + Sync)) {
+    if portions < 2 || items.len() < 2 {
+        return items.iter_mut().for_each(work);
     }
+    // The last items have the least to do, so the odd one goes there.
+    let (left, right) = items.split_at_mut(items.len() / 2);
+    let half = portions / 2;
+    rayon::join(
+        || for_each(left, half, work),
+        || for_each(right, portions - half, work),
+    );
 }
 
-/// Whether to share the work on `points` grid points among the threads of the global pool.
+/// Into how many portions to divide the work on `points` grid points: one per thread of the
+/// global pool, or a single one.
 ///
-/// Not when the caller is in the pool already: it then has episodes to run side by side, which
-/// shares out better than the pieces of one step.
-pub(super) fn worth_sharing(points: usize) -> bool {
-    points >= WORTH_SHARING
-        && rayon::current_thread_index().is_none()
-        && rayon::current_num_threads() > 1
+/// The latter when the caller is in the pool already: it then has episodes to run side by side,
+/// which shares out better than the pieces of one step.
+pub(super) fn portions(points: usize) -> usize {
+    if points < WORTH_SHARING || rayon::current_thread_index().is_some() {
+        1
+    } else {
+        rayon::current_num_threads()
+    }
 }
 
 /// Sizes of a round trip.
@@ -113,264 +102,276 @@ impl Resolution {
     pub fn columns(&self) -> usize {
         self.points[1] / 2 + 1
     }
+
+    /// The carried modes of a column and where they begin on the grid's column: first wave numbers
+    /// 0 ..= carried, then −carried .. 0.
+    pub fn carried_modes(&self) -> [(Range<usize>, usize); 2] {
+        let (points, carried) = (self.points[0], self.carried[0]);
+        [
+            (0..carried + 1, 0),
+            (points - carried..points, self.grid[0] - carried),
+        ]
+    }
 }
 
-/// The planned transforms of a round trip.
+/// The planned transforms of a round trip, along each axis.
 pub(super) struct Plans<T> {
     pub resolution: Resolution,
-    /// Inverse (to the grid) and forward transform along each axis.
-    inverse: [Arc<dyn Fft<T>>; 2],
-    forward: [Arc<dyn Fft<T>>; 2],
+    inverse: [Plan<T>; 2],
+    forward: [Plan<T>; 2],
 }
 
-impl<T: FftNum> Plans<T> {
+impl<T: Real> Plans<T> {
     pub fn new(resolution: Resolution) -> Self {
-        let mut planner = FftPlanner::new();
-        let grid = resolution.grid;
         Self {
             resolution,
-            inverse: grid.map(|n| planner.plan_fft_inverse(n)),
-            forward: grid.map(|n| planner.plan_fft_forward(n)),
+            inverse: resolution.grid.map(|n| Plan::new(n, true)),
+            forward: resolution.grid.map(|n| Plan::new(n, false)),
         }
     }
 
-    fn scratch(&self, axis: usize) -> Vec<Complex<T>> {
-        let plans = [&self.inverse[axis], &self.forward[axis]];
-        let longest = plans.map(|plan| plan.get_outofplace_scratch_len());
-        vec![Complex::zero(); longest[0].max(longest[1])]
+    /// Rows that an even number of groups holds; those beyond the grid are zero.
+    fn padded_rows(&self) -> usize {
+        self.resolution.grid[0].next_multiple_of(2 * lanes::<T>())
     }
 }
 
-/// A group of columns of the half spectrum, transformed along axis 0.
+/// Calls `$function` with the lanes of a vector as its last type argument.
+macro_rules! with_lanes {
+    ($T:ty, $S:ty, $object:ident.$method:ident($($argument:expr),*)) => {
+        match width::<$T, $S>() {
+            1 => $object.$method::<1>($($argument),*),
+            2 => $object.$method::<2>($($argument),*),
+            4 => $object.$method::<4>($($argument),*),
+            8 => $object.$method::<8>($($argument),*),
+            16 => $object.$method::<16>($($argument),*),
+            lanes => unreachable!("vectors of {lanes} lanes"),
+        }
+    };
+}
+
+/// A group of columns of the half spectrum, along axis 0.
 pub(super) struct Columns<T> {
     /// Wave number of the first column along axis 1.
     pub first: usize,
-    /// Columns in the group.
+    /// Columns in the group; lanes beyond it are zero.
     pub width: usize,
     /// How many of them enter products: the first ones.
     pub carried: usize,
-    /// Modes in a column.
-    length: usize,
-    /// Modes along axis 0 on the way down, spectra of products on the way up; grid length.
-    pub plus: Vec<Complex<T>>,
+    /// Modes of z on the way down, then its values on the rows; modes of products on the way up.
+    pub plus: Lines<T>,
     /// The mirror column, as described at the top.
-    pub minus: Vec<Complex<T>>,
-    spare: Vec<Complex<T>>,
-    scratch: Vec<Complex<T>>,
-    /// For each row, the plus columns and, in descending order, the minus columns.
-    tile: Vec<[Complex<T>; 2 * COLUMNS]>,
+    pub minus: Lines<T>,
+    spare: Lines<T>,
 }
 
-impl<T: FftNum> Columns<T> {
+impl<T: Real> Columns<T> {
     /// All columns of the half spectrum, in groups.
     pub fn all(plans: &Plans<T>) -> Vec<Self> {
-        let count = plans.resolution.columns();
-        let rows = plans.resolution.grid[0];
+        let (count, lanes) = (plans.resolution.columns(), lanes::<T>());
+        let lines = || Lines::zeros(plans.padded_rows());
         (0..count)
-            .step_by(COLUMNS)
+            .step_by(lanes)
             .map(|first| Self {
                 first,
-                width: COLUMNS.min(count - first),
-                carried: COLUMNS.min((plans.resolution.carried[1] + 1).saturating_sub(first)),
-                length: plans.resolution.points[0],
-                plus: vec![Complex::zero(); rows],
-                minus: vec![Complex::zero(); rows],
-                spare: vec![Complex::zero(); rows],
-                scratch: plans.scratch(0),
-                tile: vec![[Complex::zero(); 2 * COLUMNS]; rows],
+                width: lanes.min(count - first),
+                carried: lanes.min((plans.resolution.carried[1] + 1).saturating_sub(first)),
+                plus: lines(),
+                minus: lines(),
+                spare: lines(),
             })
             .collect()
     }
 
-    /// Where the group's modes stand in the half spectrum.
-    pub fn modes(&self) -> std::ops::Range<usize> {
-        self.first * self.length..(self.first + self.width) * self.length
-    }
-
-    /// Where each of `n` modes of a column stands in `plus` and `minus`: first those with wave
-    /// numbers 0 ..= carried, then those with −carried .. 0; all others are zero.
-    pub fn carried_modes(plans: &Plans<T>) -> [(std::ops::Range<usize>, usize); 2] {
-        let Resolution {
-            points,
-            grid,
-            carried,
-        } = plans.resolution;
-        let negative = points[0] - carried[0];
-        [
-            (0..carried[0] + 1, 0),
-            (negative..points[0], grid[0] - carried[0]),
-        ]
-    }
-
-    /// Passes on `plus` and `minus`, which hold the carried modes of the group's column `column`.
-    pub fn send(&mut self, column: usize, plans: &Plans<T>) {
-        let rows = plans.resolution.grid[0];
-        let carried = plans.resolution.carried[0];
-        let gap = carried + 1..rows - carried;
-        self.plus[gap.clone()].fill(Complex::zero());
-        let plan = &plans.inverse[0];
-        plan.process_outofplace_with_scratch(&mut self.plus, &mut self.spare, &mut self.scratch);
-        for (row, value) in self.tile.iter_mut().zip(&self.spare) {
-            row[column] = *value;
+    /// Brings `plus` and `minus` from modes, of which the carried ones are set, to values on the
+    /// rows.
+    #[inline(always)]
+    pub fn send<S: Simd>(&mut self, simd: S, plans: &Plans<T>) {
+        let (rows, carried) = (plans.resolution.grid[0], plans.resolution.carried[0]);
+        for lines in [&mut self.plus, &mut self.minus] {
+            lines.clear(carried + 1..rows - carried);
+            plans.inverse[0].run(simd, lines, &mut self.spare);
         }
-        if self.first + column > 0 {
-            self.minus[gap].fill(Complex::zero());
-            plan.process_outofplace_with_scratch(
-                &mut self.minus,
-                &mut self.spare,
-                &mut self.scratch,
-            );
-            for (row, value) in self.tile.iter_mut().zip(&self.spare) {
-                row[2 * COLUMNS - 1 - column] = value.conj();
+    }
+
+    /// Fills `plus` and `minus` with the modes of a complex product, not normalised.
+    #[inline(always)]
+    pub fn receive<'a, S: Simd>(
+        &mut self,
+        simd: S,
+        rows: impl Iterator<Item = &'a Rows<T>>,
+        plans: &Plans<T>,
+    ) {
+        with_lanes!(T, S, self.gather(rows, plans.resolution.grid[1]));
+        plans.forward[0].run(simd, &mut self.plus, &mut self.spare);
+        plans.forward[0].run(simd, &mut self.minus, &mut self.spare);
+    }
+
+    #[inline(always)]
+    fn gather<'a, const L: usize>(
+        &mut self,
+        rows: impl Iterator<Item = &'a Rows<T>>,
+        length: usize,
+    ) {
+        let zero = [[T::zero(); L]; 2];
+        let (first, carried) = (self.first, self.carried);
+        for group in rows {
+            let line = group.line.numbers::<L>();
+            let column = |c: usize| if c < carried { &line[first + c] } else { &zero };
+            let mirrored = |c: usize| match first + c {
+                _ if c >= carried => &zero,
+                0 => &line[0],
+                m => &line[length - m],
+            };
+            let plus = transposed(std::array::from_fn(column));
+            let mut minus = transposed(std::array::from_fn(mirrored));
+            for [_, im] in &mut minus {
+                for value in im {
+                    *value = -*value;
+                }
+            }
+            *group.place(&mut self.plus) = plus;
+            *group.place(&mut self.minus) = minus;
+        }
+    }
+
+    /// Fills `plus` with the modes of a real product in all columns, not normalised.
+    #[inline(always)]
+    pub fn receive_real<'a, S: Simd>(
+        &mut self,
+        simd: S,
+        rows: impl Iterator<Item = &'a Rows<T>>,
+        plans: &Plans<T>,
+    ) {
+        with_lanes!(T, S, self.gather_real(rows));
+        plans.forward[0].run(simd, &mut self.plus, &mut self.spare);
+    }
+
+    #[inline(always)]
+    fn gather_real<'a, const L: usize>(&mut self, rows: impl Iterator<Item = &'a Rows<T>>) {
+        let zero = [[T::zero(); L]; 2];
+        let (first, width) = (self.first, self.width);
+        for group in rows {
+            let line = group.line.numbers::<L>();
+            let column = |c: usize| if c < width { &line[first + c] } else { &zero };
+            *group.place(&mut self.plus) = transposed(std::array::from_fn(column));
+        }
+    }
+
+    /// Copies the group's columns out of a half spectrum whose columns are contiguous.
+    pub fn pick(&self, spectrum: &[Complex<T>], length: usize, lines: &mut Lines<T>) {
+        for lane in 0..self.width {
+            let column = &spectrum[(self.first + lane) * length..][..length];
+            for (j, value) in column.iter().enumerate() {
+                lines.set(j, lane, *value);
             }
         }
     }
 
-    /// Fills `plus` with the spectrum of the product in the group's column `column`, not
-    /// normalised.
-    pub fn receive_plus(&mut self, column: usize, rows: &[Rows<T>], plans: &Plans<T>) {
-        let slot = self.first + column;
-        gather(&mut self.spare, slot, rows);
-        plans.forward[0].process_outofplace_with_scratch(
-            &mut self.spare,
-            &mut self.plus,
-            &mut self.scratch,
-        );
-    }
-
-    /// Fills `minus` likewise. The column 0 has no mirror image but itself and is left alone.
-    pub fn receive_minus(&mut self, column: usize, rows: &[Rows<T>], plans: &Plans<T>) {
-        let slot = plans.resolution.carried[1] + 1 + self.first + column;
-        gather(&mut self.spare, slot, rows);
-        plans.forward[0].process_outofplace_with_scratch(
-            &mut self.spare,
-            &mut self.minus,
-            &mut self.scratch,
-        );
+    /// Copies the group's columns back into a half spectrum.
+    pub fn put(&self, spectrum: &mut [Complex<T>], length: usize, lines: &Lines<T>) {
+        for lane in 0..self.width {
+            let column = &mut spectrum[(self.first + lane) * length..][..length];
+            for (j, value) in column.iter_mut().enumerate() {
+                *value = lines.get(j, lane);
+            }
+        }
     }
 }
 
-/// Reads one column from the tiles of all rows.
-fn gather<T: FftNum>(line: &mut [Complex<T>], slot: usize, rows: &[Rows<T>]) {
-    let (whole, rest) = line.as_chunks_mut::<ROWS>();
-    let rows = rows.iter().map(|group| &group.tile[slot]);
-    for (part, values) in whole.iter_mut().zip(rows.clone()) {
-        *part = *values;
-    }
-    for (entry, value) in rest.iter_mut().zip(rows.last().into_iter().flatten()) {
-        *entry = *value;
-    }
-}
-
-/// Copies the beginning of a slice.
-#[inline]
-fn copy<A: Copy>(to: &mut [A], from: &[A]) {
-    let to = to.first_chunk_mut::<COLUMNS>().expect("room for a group");
-    *to = *from.first_chunk().expect("a whole group");
-}
-
-/// A group of rows of the grid, transformed along axis 1.
+/// A group of rows of the grid, along axis 1.
 pub(super) struct Rows<T> {
     /// The first row.
-    first: usize,
-    /// Rows in the group.
-    pub height: usize,
-    /// One row of the complex field z.
-    pub line: Vec<Complex<T>>,
-    /// Two rows of a real product, as real and imaginary part.
-    pub pair: Vec<Complex<T>>,
-    spectrum: Vec<Complex<T>>,
-    scratch: Vec<Complex<T>>,
-    /// For each column (first all plus, then all minus columns), the rows of the group.
-    tile: Vec<[Complex<T>; ROWS]>,
+    pub first: usize,
+    /// Values of z, then modes of its product.
+    pub line: Lines<T>,
+    spare: Lines<T>,
 }
 
-impl<T: FftNum> Rows<T> {
-    /// All rows of the grid, in groups.
+impl<T: Real> Rows<T> {
+    /// All rows of the grid in an even number of groups, of which the last may lie beyond it.
     pub fn all(plans: &Plans<T>) -> Vec<Self> {
-        let Resolution { grid, carried, .. } = plans.resolution;
-        let columns = plans.resolution.columns().max(2 * (carried[1] + 1));
-        (0..grid[0])
-            .step_by(ROWS)
+        (0..plans.padded_rows())
+            .step_by(lanes::<T>())
             .map(|first| Self {
                 first,
-                height: ROWS.min(grid[0] - first),
-                line: vec![Complex::zero(); grid[1]],
-                pair: vec![Complex::zero(); grid[1]],
-                spectrum: vec![Complex::zero(); grid[1]],
-                scratch: plans.scratch(1),
-                tile: vec![[Complex::zero(); ROWS]; columns],
+                line: Lines::zeros(plans.resolution.grid[1]),
+                spare: Lines::zeros(plans.resolution.grid[1]),
             })
             .collect()
     }
 
-    /// Brings the group's row `row` of z to the grid, into `line`.
-    pub fn load<'a>(
+    /// The group's rows in a group of columns.
+    #[inline(always)]
+    fn place<'a, const L: usize>(&self, lines: &'a mut Lines<T>) -> &'a mut [[[T; L]; 2]; L] {
+        let rows = &mut lines.numbers_mut::<L>()[self.first..];
+        rows.first_chunk_mut().expect("columns have padded rows")
+    }
+
+    /// Brings z from its columns to the grid.
+    #[inline(always)]
+    pub fn load<'a, S: Simd>(
         &mut self,
-        row: usize,
+        simd: S,
         columns: impl Iterator<Item = &'a Columns<T>>,
         plans: &Plans<T>,
     ) {
-        let length = self.spectrum.len();
-        let carried = plans.resolution.carried[1];
-        self.spectrum[carried + 1..length - carried].fill(Complex::zero());
-        for group in columns {
-            let (first, count) = (group.first, group.carried);
-            let values = &group.tile[self.first + row];
-            let (plus, minus) = values.split_at(COLUMNS);
-            let start = length + 1 - first - count;
-            if count == COLUMNS && first > 0 {
-                // The same as below, in copies of a size that the compiler knows.
-                copy(&mut self.spectrum[first..], plus);
-                copy(&mut self.spectrum[start..], minus);
-            } else {
-                self.spectrum[first..first + count].copy_from_slice(&plus[..count]);
-                // The minus column of wave number 0 is the plus column: left out.
-                let minus = &minus[COLUMNS - count..COLUMNS - usize::from(first == 0)];
-                self.spectrum[start..start + minus.len()].copy_from_slice(minus);
+        let (length, carried) = (plans.resolution.grid[1], plans.resolution.carried[1]);
+        self.line.clear(carried + 1..length - carried);
+        with_lanes!(T, S, self.gather(columns, length));
+        plans.inverse[1].run(simd, &mut self.line, &mut self.spare);
+    }
+
+    #[inline(always)]
+    fn gather<'a, const L: usize>(
+        &mut self,
+        columns: impl Iterator<Item = &'a Columns<T>>,
+        length: usize,
+    ) {
+        for group in columns.filter(|group| group.carried > 0) {
+            let (first, carried) = (group.first, group.carried);
+            let rows = |lines: &'a Lines<T>| -> [&'a [[T; L]; 2]; L] {
+                let rows = &lines.numbers::<L>()[self.first..][..L];
+                std::array::from_fn(|r| &rows[r])
+            };
+            let plus = transposed(rows(&group.plus));
+            let minus = transposed(rows(&group.minus));
+            let line = self.line.numbers_mut::<L>();
+            line[first..first + carried].copy_from_slice(&plus[..carried]);
+            // The minus column of wave number 0 is the plus column: left out.
+            for c in usize::from(first == 0)..carried {
+                let entry = &mut line[length - first - c];
+                *entry = minus[c];
+                for value in &mut entry[1] {
+                    *value = -*value;
+                }
             }
         }
-        plans.inverse[1].process_outofplace_with_scratch(
-            &mut self.spectrum,
-            &mut self.line,
-            &mut self.scratch,
-        );
     }
 
-    /// Takes `line` back as the group's row `row` of a complex product.
-    pub fn store(&mut self, row: usize, plans: &Plans<T>) {
-        plans.forward[1].process_outofplace_with_scratch(
-            &mut self.line,
-            &mut self.spectrum,
-            &mut self.scratch,
-        );
-        let carried = plans.resolution.carried[1];
-        let (plus, minus) = self.tile.split_at_mut(carried + 1);
-        for (slot, value) in plus.iter_mut().zip(&self.spectrum) {
-            slot[row] = *value;
-        }
-        for (slot, value) in minus[1..].iter_mut().zip(self.spectrum.iter().rev()) {
-            slot[row] = value.conj();
-        }
+    /// Brings a product in `line` to its modes.
+    #[inline(always)]
+    pub fn transform<S: Simd>(&mut self, simd: S, plans: &Plans<T>) {
+        plans.forward[1].run(simd, &mut self.line, &mut self.spare);
     }
 
-    /// Takes `pair` back as the group's rows `row` and `row + 1` of a real product. Each has half
-    /// the sum or difference of opposite modes.
-    pub fn store_real_pair(&mut self, row: usize, plans: &Plans<T>) {
-        plans.forward[1].process_outofplace_with_scratch(
-            &mut self.pair,
-            &mut self.spectrum,
-            &mut self.scratch,
-        );
-        let half = narrow::<T>(0.5);
-        let mirrored = std::iter::once(&self.spectrum[0]).chain(self.spectrum.iter().rev());
-        let columns = plans.resolution.columns();
-        for ((slot, a), b) in (self.tile[..columns].iter_mut())
-            .zip(&self.spectrum)
-            .zip(mirrored)
-        {
-            slot[row] = Complex::new((a.re + b.re) * half, (a.im - b.im) * half);
-            slot[row + 1] = Complex::new((a.im + b.im) * half, (b.re - a.re) * half);
+    /// Makes `line` of two groups the modes of two real products, which stand in the first one as
+    /// real and imaginary part: half the sum and the difference of opposite modes.
+    #[inline(always)]
+    pub fn transform_real_pair<S: Simd>(groups: &mut [Self; 2], simd: S, plans: &Plans<T>) {
+        let length = plans.resolution.grid[1];
+        let [a, b] = groups;
+        a.transform(simd, plans);
+        std::mem::swap(&mut a.line, &mut a.spare);
+        let both = &a.spare.wide::<S>()[..length];
+        let first = a.line.wide_mut::<S>();
+        let second = b.line.wide_mut::<S>();
+        let half = Wide::<T, S>::splat(simd, narrow(0.5));
+        for m in 0..=length / 2 {
+            let here = WideComplex::load(simd, both[m]) * half;
+            let there = WideComplex::load(simd, both[(length - m) % length]) * half;
+            first[m] = WideComplex::new(here.re + there.re, here.im - there.im).stored();
+            second[m] = WideComplex::new(here.im + there.im, there.re - here.re).stored();
         }
     }
 }
@@ -389,7 +390,7 @@ pub(super) struct RealField<T> {
     scratch: Vec<Complex<T>>,
 }
 
-impl<T: Float + FftNum> RealField<T> {
+impl<T: Real> RealField<T> {
     pub fn new(points: [usize; 2]) -> Self {
         let mut real = RealFftPlanner::new();
         let (to_modes, to_values) = (

@@ -2,10 +2,11 @@
 
 use super::Stepper;
 use super::fourier::{
-    Columns, Plans, RealField, Resolution, Rows, for_each, narrow, wave_number, worth_sharing,
+    Columns, Plans, RealField, Resolution, Rows, for_each, portions, wave_number,
 };
-use num_traits::{Float, Zero};
-use rustfft::FftNum;
+use super::lanes::{Lines, Real, Table, Wide, WideComplex};
+use num_traits::Zero;
+use pulp::{Arch, Simd, WithSimd};
 use rustfft::num_complex::Complex;
 
 /// The largest time step that was seen to stay bounded: four test episodes on 64 × 64 points of a
@@ -62,40 +63,40 @@ pub struct Ks2d<T> {
     real: RealField<T>,
     spectrum: Vec<Complex<T>>,
     groups: Vec<Group<T>>,
-    rows: Vec<Rows<T>>,
+    /// Two groups each: real products travel in pairs.
+    rows: Vec<[Rows<T>; 2]>,
     substeps: usize,
 }
 
-/// A group of columns with the modes that stand in them, column by column.
+/// A group of columns with the modes that stand in them.
 struct Group<T> {
     columns: Columns<T>,
     /// Wave number along axis 1, of each column.
-    across: Vec<T>,
-    /// Wave number along axis 0, along a column.
-    along: Vec<T>,
-    coefficients: Vec<Coefficients<T>>,
+    across: Table<T>,
+    /// Wave number along axis 0, along the columns; the same in all lanes.
+    along: Table<T>,
+    coefficients: Coefficients<T>,
     /// The field at the beginning of the substep.
-    start: Vec<Complex<T>>,
+    start: Lines<T>,
     /// The field at the first stage, a.
-    first: Vec<Complex<T>>,
+    first: Lines<T>,
     /// The field at the stage that is being evaluated.
-    stage: Vec<Complex<T>>,
+    stage: Lines<T>,
     /// The field at the end of the substep, as far as known.
-    end: Vec<Complex<T>>,
+    end: Lines<T>,
     /// N(v).
-    slope: Vec<Complex<T>>,
-    force: Vec<Complex<T>>,
+    slope: Lines<T>,
+    force: Lines<T>,
 }
 
-/// Of one mode; the names are those of the scheme above.
-#[derive(Debug, Clone, Copy)]
+/// Of each mode; the names are those of the scheme above.
 struct Coefficients<T> {
-    whole: T,
-    half: T,
-    h: T,
-    weights: [T; 3],
+    whole: Table<T>,
+    half: Table<T>,
+    h: Table<T>,
+    weights: [Table<T>; 3],
     /// −½ and the normalisation of the transform; 0 for the mean.
-    product: T,
+    product: Table<T>,
 }
 
 /// φ₁, φ₂ and φ₃ at `c`: φ_n(c) = Σ_j c^j / (j + n)!.
@@ -120,43 +121,46 @@ fn phi(c: f64) -> [f64; 3] {
     }
 }
 
-impl Coefficients<f64> {
-    fn new(square: f64, dt: f64, stages: Stages, points: usize) -> Self {
-        let c = (square - square * square) * dt;
-        let [p1, p2, p3] = phi(c);
-        let stage = match stages {
-            Stages::Proper => phi(0.5 * c)[0],
-            Stages::AsPublished => p1,
+impl<T: Real> Coefficients<T> {
+    /// For `length` modes along each column with |k|² = `square(position, lane)`.
+    fn new(
+        length: usize,
+        square: impl Fn(usize, usize) -> f64,
+        dt: f64,
+        stages: Stages,
+        points: usize,
+    ) -> Self {
+        let table = |of: &dyn Fn(f64) -> f64| {
+            Table::new(length, |j, lane| {
+                let q = square(j, lane);
+                of((q - q * q) * dt)
+            })
         };
         Self {
-            whole: c.exp(),
-            half: (0.5 * c).exp(),
-            h: 0.5 * dt * stage,
-            weights: [
-                dt * (p1 - 3.0 * p2 + 4.0 * p3),
-                dt * (2.0 * p2 - 4.0 * p3),
-                dt * (4.0 * p3 - p2),
-            ],
-            product: if square > 0.0 {
-                -0.5 / points as f64
-            } else {
-                0.0
+            whole: table(&|c| c.exp()),
+            half: table(&|c| (0.5 * c).exp()),
+            h: match stages {
+                Stages::Proper => table(&|c| 0.5 * dt * phi(0.5 * c)[0]),
+                Stages::AsPublished => table(&|c| 0.5 * dt * phi(c)[0]),
             },
-        }
-    }
-
-    fn narrow<T: FftNum>(self) -> Coefficients<T> {
-        Coefficients {
-            whole: narrow(self.whole),
-            half: narrow(self.half),
-            h: narrow(self.h),
-            weights: self.weights.map(narrow),
-            product: narrow(self.product),
+            weights: [[1.0, -3.0, 4.0], [0.0, 2.0, -4.0], [0.0, -1.0, 4.0]].map(|[x, y, z]| {
+                table(&|c| {
+                    let [p1, p2, p3] = phi(c);
+                    dt * (x * p1 + y * p2 + z * p3)
+                })
+            }),
+            product: Table::new(length, |j, lane| {
+                if square(j, lane) > 0.0 {
+                    -0.5 / points as f64
+                } else {
+                    0.0
+                }
+            }),
         }
     }
 }
 
-impl<T: Float + FftNum> Ks2d<T> {
+impl<T: Real> Ks2d<T> {
     /// A stepper for fields of `points` values along each axis of a torus that is `length` long
     /// both ways; a control interval is `substeps` steps of `dt`.
     ///
@@ -171,42 +175,38 @@ impl<T: Float + FftNum> Ks2d<T> {
             length > 0.0 && dt > 0.0 && (length * dt).is_finite(),
             "length {length}, dt {dt}"
         );
-        let resolution = Resolution {
+        let plans = Plans::new(Resolution {
             points,
             grid: points,
             carried: points.map(|n| (n - 1) / 3), // the largest integer below 2/3 · n/2
-        };
-        let plans = Plans::new(resolution);
+        });
         let real = RealField::new(points);
         let [n0, n1] = points;
         let groups = Columns::all(&plans)
             .into_iter()
             .map(|columns| {
-                let across: Vec<f64> = (columns.first..columns.first + columns.width)
-                    .map(|m| wave_number(m, n1, length))
-                    .collect();
-                let along: Vec<f64> = (0..n0).map(|m| wave_number(m, n0, length)).collect();
-                let coefficients = (across.iter())
-                    .flat_map(|x| along.iter().map(move |y| x * x + y * y))
-                    .map(|square| Coefficients::new(square, dt, stages, n0 * n1).narrow())
-                    .collect();
-                let zeros = vec![Complex::zero(); columns.width * n0];
+                let first = columns.first;
+                let across = |lane: usize| wave_number(first + lane, n1, length);
+                let along = |j: usize| wave_number(j, n0, length);
+                let square = |j: usize, lane: usize| across(lane).powi(2) + along(j).powi(2);
                 Group {
                     columns,
-                    across: across.into_iter().map(narrow).collect(),
-                    along: along.into_iter().map(narrow).collect(),
-                    coefficients,
-                    start: zeros.clone(),
-                    first: zeros.clone(),
-                    stage: zeros.clone(),
-                    end: zeros.clone(),
-                    slope: zeros.clone(),
-                    force: zeros,
+                    across: Table::new(1, |_, lane| across(lane)),
+                    along: Table::new(n0, |j, _| along(j)),
+                    coefficients: Coefficients::new(n0, square, dt, stages, n0 * n1),
+                    start: Lines::zeros(n0),
+                    first: Lines::zeros(n0),
+                    stage: Lines::zeros(n0),
+                    end: Lines::zeros(n0),
+                    slope: Lines::zeros(n0),
+                    force: Lines::zeros(n0),
                 }
             })
             .collect();
+        let mut rows = Rows::all(&plans).into_iter();
+        let pair = || Some([rows.next()?, rows.next()?]);
         Self {
-            rows: Rows::all(&plans),
+            rows: std::iter::from_fn(pair).collect(),
             spectrum: vec![Complex::zero(); real.modes()],
             plans,
             real,
@@ -215,7 +215,7 @@ impl<T: Float + FftNum> Ks2d<T> {
         }
     }
 
-    fn advance(&mut self, shared: bool) {
+    fn advance(&mut self, portions: usize) {
         let Self {
             plans,
             groups,
@@ -223,16 +223,32 @@ impl<T: Float + FftNum> Ks2d<T> {
             substeps,
             ..
         } = self;
-        for_each(groups, shared, |group| group.depart(plans));
+        let arch = Arch::new();
+        for_each(groups, portions, &|group| {
+            arch.dispatch(Depart { group, plans })
+        });
         for _ in 0..*substeps {
-            for stage in 0..4 {
-                for_each(rows, shared, |rows| square_modulus(rows, groups, plans));
-                for_each(groups, shared, |group| group.evaluate(stage, rows, plans));
+            for number in 0..4 {
+                for_each(rows, portions, &|rows| {
+                    arch.dispatch(SquareModulus {
+                        rows,
+                        groups,
+                        plans,
+                    });
+                });
+                for_each(groups, portions, &|group| {
+                    arch.dispatch(Evaluate {
+                        group,
+                        number,
+                        rows,
+                        plans,
+                    });
+                });
             }
         }
     }
 
-    fn step_on(&mut self, field: &mut [T], force: &[T], shared: bool) {
+    fn step_on(&mut self, field: &mut [T], force: &[T], portions: usize) {
         let [n0, n1] = self.plans.resolution.points;
         let points = n0 * n1;
         assert!(
@@ -240,145 +256,216 @@ impl<T: Float + FftNum> Ks2d<T> {
             "{n0} × {n1} grid points"
         );
         self.real.analyse(force, &mut self.spectrum);
-        for group in &mut self.groups {
-            let modes = &self.spectrum[group.columns.modes()];
-            group.force.copy_from_slice(modes);
+        for Group { columns, force, .. } in &mut self.groups {
+            columns.pick(&self.spectrum, n0, force);
         }
         self.real.analyse(field, &mut self.spectrum);
-        for group in &mut self.groups {
-            let modes = &self.spectrum[group.columns.modes()];
-            group.start.copy_from_slice(modes);
+        for Group { columns, start, .. } in &mut self.groups {
+            columns.pick(&self.spectrum, n0, start);
         }
-        if shared {
+        if portions > 1 {
             // One trip into the pool instead of one for every phase of every stage.
-            rayon::scope(|_| self.advance(true));
+            rayon::scope(|_| self.advance(portions));
         } else {
-            self.advance(false);
+            self.advance(1);
         }
-        for group in &self.groups {
-            self.spectrum[group.columns.modes()].copy_from_slice(&group.start);
+        for Group { columns, start, .. } in &self.groups {
+            columns.put(&mut self.spectrum, n0, start);
         }
         self.real.synthesise(&mut self.spectrum, field);
     }
 }
 
-impl<T: Float + FftNum> Stepper<T> for Ks2d<T> {
+impl<T: Real> Stepper<T> for Ks2d<T> {
     fn step(&mut self, field: &mut [T], force: &[T]) {
         let [n0, n1] = self.plans.resolution.grid;
-        self.step_on(field, force, worth_sharing(n0 * n1));
+        self.step_on(field, force, portions(n0 * n1));
     }
 }
 
-/// z → |z|² on a group of rows, two at a time.
-fn square_modulus<T: FftNum>(rows: &mut Rows<T>, groups: &[Group<T>], plans: &Plans<T>) {
-    for row in (0..rows.height).step_by(2) {
-        rows.load(row, groups.iter().map(|group| &group.columns), plans);
-        for (pair, z) in rows.pair.iter_mut().zip(&rows.line) {
-            pair.re = z.re * z.re + z.im * z.im;
-        }
-        rows.load(row + 1, groups.iter().map(|group| &group.columns), plans);
-        for (pair, z) in rows.pair.iter_mut().zip(&rows.line) {
-            pair.im = z.re * z.re + z.im * z.im;
-        }
-        rows.store_real_pair(row, plans);
-    }
-}
-
-impl<T: FftNum> Group<T> {
-    /// Sends the gradient of `start` to the grid.
-    fn depart(&mut self, plans: &Plans<T>) {
-        self.stage.copy_from_slice(&self.start);
-        for column in 0..self.columns.carried {
-            self.send_gradient(column, plans);
-        }
-    }
-
-    /// Takes N at `stage`, the `number`-th of four, moves on to the next stage and sends its
-    /// gradient.
-    fn evaluate(&mut self, number: usize, rows: &[Rows<T>], plans: &Plans<T>) {
-        for column in 0..self.columns.width {
-            self.columns.receive_plus(column, rows, plans);
-            match number {
-                0 => self.update(column, |m, c, n| {
-                    *m.slope = n;
-                    *m.first = *m.start * c.half + n * c.h;
-                    *m.end = *m.start * c.whole + n * c.weights[0];
-                    *m.first
-                }),
-                1 => self.update(column, |m, c, n| {
-                    *m.end = *m.end + n * c.weights[1];
-                    *m.start * c.half + n * c.h
-                }),
-                2 => self.update(column, |m, c, n| {
-                    *m.end = *m.end + n * c.weights[1];
-                    *m.first * c.half + (n + n - *m.slope) * c.h
-                }),
-                _ => self.update(column, |m, c, n| {
-                    *m.start = *m.end + n * c.weights[2];
-                    *m.start
-                }),
-            }
-            if column < self.columns.carried {
-                self.send_gradient(column, plans);
-            }
-        }
-    }
-
-    /// Calls `next` with each mode of a column, its coefficients and N, for the next stage.
+impl<T: Real> Group<T> {
+    /// Calls `next` with each mode, its coefficients and N, for the next stage.
     #[inline(always)]
-    fn update(
+    fn update<S: Simd>(
         &mut self,
-        column: usize,
-        next: impl Fn(Mode<'_, T>, &Coefficients<T>, Complex<T>) -> Complex<T>,
+        simd: S,
+        next: impl Fn(&mut Mode<T, S>, WideComplex<T, S>) -> WideComplex<T, S>,
     ) {
-        let n0 = self.along.len();
-        let here = column * n0..(column + 1) * n0;
-        let products = &self.columns.plus[..n0];
-        let coefficients = &self.coefficients[here.clone()];
-        let force = &self.force[here.clone()];
-        let start = &mut self.start[here.clone()];
-        let first = &mut self.first[here.clone()];
-        let end = &mut self.end[here.clone()];
-        let slope = &mut self.slope[here.clone()];
-        let stage = &mut self.stage[here];
+        let n0 = self.along.wide::<S>().len();
+        let c = &self.coefficients;
+        let whole = &c.whole.wide::<S>()[..n0];
+        let half = &c.half.wide::<S>()[..n0];
+        let h = &c.h.wide::<S>()[..n0];
+        let w0 = &c.weights[0].wide::<S>()[..n0];
+        let w1 = &c.weights[1].wide::<S>()[..n0];
+        let w2 = &c.weights[2].wide::<S>()[..n0];
+        let factors = &c.product.wide::<S>()[..n0];
+        let products = &self.columns.plus.wide::<S>()[..n0];
+        let force = &self.force.wide::<S>()[..n0];
+        let start = &mut self.start.wide_mut::<S>()[..n0];
+        let first = &mut self.first.wide_mut::<S>()[..n0];
+        let end = &mut self.end.wide_mut::<S>()[..n0];
+        let slope = &mut self.slope.wide_mut::<S>()[..n0];
+        let stage = &mut self.stage.wide_mut::<S>()[..n0];
         for j in 0..n0 {
-            let mode = Mode {
-                start: &mut start[j],
-                first: &mut first[j],
-                end: &mut end[j],
-                slope: &mut slope[j],
+            let mut mode = Mode {
+                whole: Wide::load(simd, whole[j]),
+                half: Wide::load(simd, half[j]),
+                h: Wide::load(simd, h[j]),
+                w0: Wide::load(simd, w0[j]),
+                w1: Wide::load(simd, w1[j]),
+                w2: Wide::load(simd, w2[j]),
+                start: WideComplex::load(simd, start[j]),
+                first: WideComplex::load(simd, first[j]),
+                end: WideComplex::load(simd, end[j]),
+                slope: WideComplex::load(simd, slope[j]),
             };
-            let c = &coefficients[j];
-            stage[j] = next(mode, c, products[j] * c.product + force[j]);
+            let product = WideComplex::load(simd, products[j]) * Wide::load(simd, factors[j]);
+            let n = product + WideComplex::load(simd, force[j]);
+            stage[j] = next(&mut mode, n).stored();
+            start[j] = mode.start.stored();
+            first[j] = mode.first.stored();
+            end[j] = mode.end.stored();
+            slope[j] = mode.slope.stored();
         }
     }
 
     /// Passes the gradient z of `stage` on to the rows.
-    fn send_gradient(&mut self, column: usize, plans: &Plans<T>) {
-        let n0 = self.along.len();
-        let across = self.across[column];
-        for (modes, at) in Columns::carried_modes(plans) {
-            let count = modes.len();
-            let along = &self.along[modes.clone()];
-            let field = &self.stage[column * n0 + modes.start..column * n0 + modes.end];
-            let plus = &mut self.columns.plus[at..at + count];
-            let minus = &mut self.columns.minus[at..at + count];
-            for j in 0..count {
-                let (x, y) = (field[j] * across, field[j] * along[j]);
-                plus[j] = Complex::new(-x.re - y.im, y.re - x.im);
-                minus[j] = Complex::new(x.re - y.im, x.im + y.re);
+    #[inline(always)]
+    fn send_gradient<S: Simd>(&mut self, simd: S, plans: &Plans<T>) {
+        if self.columns.carried == 0 {
+            return;
+        }
+        let across = Wide::load(simd, self.across.wide::<S>()[0]);
+        let zero = Wide::splat(simd, T::zero());
+        for (modes, at) in plans.resolution.carried_modes() {
+            let along = &self.along.wide::<S>()[modes.clone()];
+            let field = &self.stage.wide::<S>()[modes];
+            let plus = &mut self.columns.plus.wide_mut::<S>()[at..][..along.len()];
+            let minus = &mut self.columns.minus.wide_mut::<S>()[at..][..along.len()];
+            for j in 0..along.len() {
+                let value = WideComplex::load(simd, field[j]);
+                let (x, y) = (value * across, value * Wide::load(simd, along[j]));
+                // With k along axis 0 and l along axis 1: (ik − l) and (ik + l) times the field.
+                plus[j] = WideComplex::new(zero - (x.re + y.im), y.re - x.im).stored();
+                minus[j] = WideComplex::new(x.re - y.im, x.im + y.re).stored();
             }
         }
-        self.columns.send(column, plans);
+        self.columns.send(simd, plans);
     }
 }
 
-/// What is kept of one mode from stage to stage.
-struct Mode<'a, T> {
-    start: &'a mut Complex<T>,
-    first: &'a mut Complex<T>,
-    end: &'a mut Complex<T>,
-    slope: &'a mut Complex<T>,
+/// The coefficients of one mode per lane and what is kept of it from stage to stage.
+struct Mode<T: Real, S: Simd> {
+    whole: Wide<T, S>,
+    half: Wide<T, S>,
+    h: Wide<T, S>,
+    w0: Wide<T, S>,
+    w1: Wide<T, S>,
+    w2: Wide<T, S>,
+    start: WideComplex<T, S>,
+    first: WideComplex<T, S>,
+    end: WideComplex<T, S>,
+    slope: WideComplex<T, S>,
+}
+
+/// Sends the gradient of `start` to the grid.
+struct Depart<'a, T> {
+    group: &'a mut Group<T>,
+    plans: &'a Plans<T>,
+}
+
+impl<T: Real> WithSimd for Depart<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Group { start, stage, .. } = self.group;
+        stage.wide_mut::<S>().copy_from_slice(start.wide::<S>());
+        self.group.send_gradient(simd, self.plans);
+    }
+}
+
+/// z → |z|² on two groups of rows.
+struct SquareModulus<'a, T> {
+    rows: &'a mut [Rows<T>; 2],
+    groups: &'a [Group<T>],
+    plans: &'a Plans<T>,
+}
+
+impl<T: Real> WithSimd for SquareModulus<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        for rows in self.rows.iter_mut() {
+            let columns = self.groups.iter().map(|group| &group.columns);
+            rows.load(simd, columns, self.plans);
+        }
+        let [a, b] = self.rows;
+        for (first, second) in (a.line.wide_mut::<S>().iter_mut()).zip(b.line.wide::<S>()) {
+            let z = WideComplex::<T, S>::load(simd, *first);
+            let w = WideComplex::<T, S>::load(simd, *second);
+            let square = WideComplex::new(z.re * z.re + z.im * z.im, w.re * w.re + w.im * w.im);
+            *first = square.stored();
+        }
+        Rows::transform_real_pair(self.rows, simd, self.plans);
+    }
+}
+
+/// Takes N at `stage`, the `number`-th of four, moves on to the next stage and sends its gradient.
+struct Evaluate<'a, T> {
+    group: &'a mut Group<T>,
+    number: usize,
+    rows: &'a [[Rows<T>; 2]],
+    plans: &'a Plans<T>,
+}
+
+impl<T: Real> WithSimd for Evaluate<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let group = self.group;
+        (group.columns).receive_real(simd, self.rows.iter().flatten(), self.plans);
+        match self.number {
+            0 => group.update(
+                simd,
+                #[inline(always)]
+                |mode, n| {
+                    mode.slope = n;
+                    mode.first = mode.start * mode.half + n * mode.h;
+                    mode.end = mode.start * mode.whole + n * mode.w0;
+                    mode.first
+                },
+            ),
+            1 => group.update(
+                simd,
+                #[inline(always)]
+                |mode, n| {
+                    mode.end = mode.end + n * mode.w1;
+                    mode.start * mode.half + n * mode.h
+                },
+            ),
+            2 => group.update(
+                simd,
+                #[inline(always)]
+                |mode, n| {
+                    mode.end = mode.end + n * mode.w1;
+                    mode.first * mode.half + (n + n - mode.slope) * mode.h
+                },
+            ),
+            _ => group.update(
+                simd,
+                #[inline(always)]
+                |mode, n| {
+                    mode.start = mode.end + n * mode.w2;
+                    mode.start
+                },
+            ),
+        }
+        group.send_gradient(simd, self.plans);
+    }
 }
 
 #[cfg(test)]
@@ -560,20 +647,20 @@ mod tests {
     fn threads_do_not_change_a_bit() {
         for points in [[64, 64], [48, 80]] {
             let force = field(points, |x, y| (TAU * x).sin() + y);
-            let run = |shared| {
+            let run = |portions| {
                 let mut stepper = Ks2d::<f64>::new(points, LENGTH, 0.005, 2, Stages::Proper);
                 let mut field = waves(points);
-                stepper.step_on(&mut field, &force, shared);
-                stepper.step_on(&mut field, &force, shared);
+                stepper.step_on(&mut field, &force, portions);
+                stepper.step_on(&mut field, &force, portions);
                 field
             };
-            let alone = run(false);
-            for threads in [1, 2, 3, 7] {
+            let alone = run(1);
+            for threads in [2, 3, 7, 16] {
                 let pool = rayon::ThreadPoolBuilder::new()
                     .num_threads(threads)
                     .build()
                     .unwrap();
-                assert!(pool.install(|| run(true)) == alone, "{threads} threads");
+                assert!(pool.install(|| run(threads)) == alone, "{threads} threads");
             }
         }
     }

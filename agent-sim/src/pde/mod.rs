@@ -6,6 +6,7 @@
 //! test which compares them means something.
 
 pub mod advection_diffusion_2d;
+mod batch_fft;
 pub mod density_2d;
 pub mod fkpp_1d;
 mod fourier;
@@ -13,6 +14,7 @@ pub mod heat_1d;
 pub mod heat_2d;
 pub mod ks_1d;
 pub mod ks_2d;
+mod lanes;
 pub mod tridiagonal;
 pub mod turbulence_2d;
 
@@ -23,6 +25,7 @@ pub use heat_1d::Heat1d;
 pub use heat_2d::Heat2d;
 pub use ks_1d::Ks1d;
 pub use ks_2d::Ks2d;
+pub use lanes::Real;
 pub use tridiagonal::Tridiagonal;
 pub use turbulence_2d::Turbulence2d;
 

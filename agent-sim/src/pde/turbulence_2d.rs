@@ -2,11 +2,11 @@
 
 use super::Stepper;
 use super::fourier::{
-    Columns, Plans, RealField, Resolution, Rows, fast_size, for_each, narrow, wave_number,
-    worth_sharing,
+    Columns, Plans, RealField, Resolution, Rows, fast_size, for_each, portions, wave_number,
 };
-use num_traits::{Float, Zero};
-use rustfft::FftNum;
+use super::lanes::{Lines, Real, Table, Wide, WideComplex, narrow};
+use num_traits::Zero;
+use pulp::{Arch, Simd, WithSimd};
 use rustfft::num_complex::Complex;
 use std::f64::consts::PI;
 
@@ -64,18 +64,18 @@ struct Constants<T> {
 struct Group<T> {
     columns: Columns<T>,
     /// k_x of each column.
-    kx: Vec<T>,
-    /// k_y along a column.
+    kx: Table<T>,
+    /// k_y along the columns.
     ky: Vec<T>,
-    /// 1 / |K|², and 0 for the mean; column by column, like the modes below.
-    inverse_square: Vec<T>,
+    /// 1 / |K|², and 0 for the mean.
+    inverse_square: Table<T>,
     /// Vorticity at the beginning of the substep.
-    start: Vec<Complex<T>>,
+    start: Lines<T>,
     /// Vorticity at the stage that is being evaluated.
-    stage: Vec<Complex<T>>,
+    stage: Lines<T>,
     /// Vorticity at the end of the substep, as far as known.
-    end: Vec<Complex<T>>,
-    force: Vec<Complex<T>>,
+    end: Lines<T>,
+    force: Lines<T>,
 }
 
 /// One of the four evaluations of a substep.
@@ -88,7 +88,7 @@ struct Stage<T> {
     last: bool,
 }
 
-impl<T: Float + FftNum> Turbulence2d<T> {
+impl<T: Real> Turbulence2d<T> {
     /// A stepper for fields of `points` values along each axis whose control interval is
     /// `substeps` steps of `dt`. `advection` multiplies the advection term; it is 1 in nature.
     ///
@@ -117,39 +117,18 @@ impl<T: Float + FftNum> Turbulence2d<T> {
         };
         let plans = Plans::new(resolution);
         let real = RealField::new(points);
-        let [n0, n1] = points;
-        let groups = Columns::all(&plans)
-            .into_iter()
-            .map(|columns| {
-                let kx: Vec<f64> = (columns.first..columns.first + columns.width)
-                    .map(|m| wave_number(m, n1, 1.0))
-                    .collect();
-                let ky: Vec<f64> = (0..n0).map(|m| wave_number(m, n0, 1.0)).collect();
-                let inverse_square = kx
-                    .iter()
-                    .flat_map(|kx| ky.iter().map(move |ky| kx * kx + ky * ky))
-                    .map(|square| narrow(if square > 0.0 { square.recip() } else { 0.0 }))
-                    .collect();
-                let zeros = vec![Complex::zero(); columns.width * n0];
-                Group {
-                    columns,
-                    kx: kx.into_iter().map(narrow).collect(),
-                    ky: ky.into_iter().map(narrow).collect(),
-                    inverse_square,
-                    start: zeros.clone(),
-                    stage: zeros.clone(),
-                    end: zeros.clone(),
-                    force: zeros,
-                }
-            })
-            .collect();
+        let mut rows = Rows::all(&plans);
+        rows.retain(|group| group.first < resolution.grid[0]);
         let padded = (resolution.grid[0] * resolution.grid[1]) as f64;
         Self {
-            rows: Rows::all(&plans),
+            groups: Columns::all(&plans)
+                .into_iter()
+                .map(|columns| Group::new(columns, points))
+                .collect(),
+            rows,
             spectrum: vec![Complex::zero(); real.modes()],
             plans,
             real,
-            groups,
             constants: Constants {
                 viscosity: narrow(viscosity),
                 advection: narrow(0.25 * advection / padded),
@@ -159,7 +138,7 @@ impl<T: Float + FftNum> Turbulence2d<T> {
         }
     }
 
-    fn advance(&mut self, shared: bool) {
+    fn advance(&mut self, portions: usize) {
         let Self {
             plans,
             groups,
@@ -167,27 +146,40 @@ impl<T: Float + FftNum> Turbulence2d<T> {
             constants,
             ..
         } = self;
-        let Constants { dt, .. } = *constants;
+        let (arch, dt) = (Arch::new(), constants.dt);
         let [half, third, sixth] = [2.0, 3.0, 6.0].map(|n: f64| dt * narrow(n.recip()));
         let stages = [(half, sixth), (half, third), (dt, third), (dt, sixth)];
-        for_each(groups, shared, |group| group.depart(plans));
+        for_each(groups, portions, &|group| {
+            arch.dispatch(Depart { group, plans })
+        });
         for _ in 0..self.substeps {
             for (number, (reach, weight)) in stages.into_iter().enumerate() {
-                let last = number == 3;
                 let stage = Stage {
                     reach,
                     weight,
-                    last,
+                    last: number == 3,
                 };
-                for_each(rows, shared, |rows| square(rows, groups, plans));
-                for_each(groups, shared, |group| {
-                    group.evaluate(stage, constants, rows, plans);
+                for_each(rows, portions, &|rows| {
+                    arch.dispatch(Square {
+                        rows,
+                        groups,
+                        plans,
+                    });
+                });
+                for_each(groups, portions, &|group| {
+                    arch.dispatch(Evaluate {
+                        group,
+                        stage,
+                        constants,
+                        rows,
+                        plans,
+                    });
                 });
             }
         }
     }
 
-    fn step_on(&mut self, field: &mut [T], force: &[T], shared: bool) {
+    fn step_on(&mut self, field: &mut [T], force: &[T], portions: usize) {
         let [n0, n1] = self.plans.resolution.points;
         let points = n0 * n1;
         assert!(
@@ -195,196 +187,210 @@ impl<T: Float + FftNum> Turbulence2d<T> {
             "{n0} × {n1} grid points"
         );
         self.real.analyse(force, &mut self.spectrum);
-        for group in &mut self.groups {
-            group
-                .force
-                .copy_from_slice(&self.spectrum[group.columns.modes()]);
+        for Group { columns, force, .. } in &mut self.groups {
+            columns.pick(&self.spectrum, n0, force);
         }
         self.real.analyse(field, &mut self.spectrum);
-        for group in &mut self.groups {
-            group
-                .start
-                .copy_from_slice(&self.spectrum[group.columns.modes()]);
+        for Group { columns, start, .. } in &mut self.groups {
+            columns.pick(&self.spectrum, n0, start);
         }
-        if shared {
+        if portions > 1 {
             // One trip into the pool instead of one for every phase of every stage.
-            rayon::scope(|_| self.advance(true));
+            rayon::scope(|_| self.advance(portions));
         } else {
-            self.advance(false);
+            self.advance(1);
         }
-        for group in &self.groups {
-            self.spectrum[group.columns.modes()].copy_from_slice(&group.start);
+        for Group { columns, start, .. } in &self.groups {
+            columns.put(&mut self.spectrum, n0, start);
         }
         self.real.synthesise(&mut self.spectrum, field);
     }
 }
 
-impl<T: Float + FftNum> Stepper<T> for Turbulence2d<T> {
+impl<T: Real> Stepper<T> for Turbulence2d<T> {
     fn step(&mut self, field: &mut [T], force: &[T]) {
         let [n0, n1] = self.plans.resolution.grid;
-        self.step_on(field, force, worth_sharing(n0 * n1));
+        self.step_on(field, force, portions(n0 * n1));
+    }
+}
+
+impl<T: Real> Group<T> {
+    fn new(columns: Columns<T>, [n0, n1]: [usize; 2]) -> Self {
+        let kx = |lane: usize| wave_number(columns.first + lane, n1, 1.0);
+        let ky = |j: usize| wave_number(j, n0, 1.0);
+        let inverse_square = |j: usize, lane: usize| {
+            let square = kx(lane).powi(2) + ky(j).powi(2);
+            if square > 0.0 { square.recip() } else { 0.0 }
+        };
+        Self {
+            kx: Table::new(1, |_, lane| kx(lane)),
+            ky: (0..n0).map(|j| narrow(ky(j))).collect(),
+            inverse_square: Table::new(n0, inverse_square),
+            start: Lines::zeros(n0),
+            stage: Lines::zeros(n0),
+            end: Lines::zeros(n0),
+            force: Lines::zeros(n0),
+            columns,
+        }
+    }
+
+    /// Moves mode `j` on to the next stage, given what the products contribute to its rate.
+    #[inline(always)]
+    fn update<S: Simd>(
+        &mut self,
+        simd: S,
+        j: usize,
+        advection: Option<WideComplex<T, S>>,
+        stage: Stage<T>,
+        constants: &Constants<T>,
+    ) {
+        let kx = Wide::load(simd, self.kx.wide::<S>()[0]);
+        let ky = Wide::splat(simd, self.ky[j]);
+        let damping = (kx * kx + ky * ky) * Wide::splat(simd, constants.viscosity);
+        let now = &mut self.stage.wide_mut::<S>()[j];
+        let end = &mut self.end.wide_mut::<S>()[j];
+        let start = &mut self.start.wide_mut::<S>()[j];
+        let force = WideComplex::load(simd, self.force.wide::<S>()[j]);
+        let mut rate = force - WideComplex::load(simd, *now) * damping;
+        if let Some(advection) = advection {
+            rate = rate + advection * Wide::splat(simd, constants.advection);
+        }
+        let sum = WideComplex::load(simd, *end) + rate * Wide::splat(simd, stage.weight);
+        *end = sum.stored();
+        if stage.last {
+            *start = *end;
+            *now = *end;
+        } else {
+            let next = WideComplex::load(simd, *start) + rate * Wide::splat(simd, stage.reach);
+            *now = next.stored();
+        }
+    }
+
+    /// (i/4)(K̄² A − K² B) of mode `j`, but for the constant; A and B stand at `at`.
+    #[inline(always)]
+    fn advection<S: Simd>(&self, simd: S, j: usize, at: usize) -> WideComplex<T, S> {
+        let kx = Wide::load(simd, self.kx.wide::<S>()[0]);
+        let ky = Wide::splat(simd, self.ky[j]);
+        let a = WideComplex::load(simd, self.columns.plus.wide::<S>()[at]);
+        let b = WideComplex::load(simd, self.columns.minus.wide::<S>()[at]);
+        let (squares, cross) = (kx * kx - ky * ky, kx * ky);
+        let cross = cross + cross;
+        WideComplex::new(
+            cross * (a.re + b.re) - squares * (a.im - b.im),
+            cross * (a.im + b.im) + squares * (a.re - b.re),
+        )
+    }
+
+    /// Passes the velocity z of `stage` on to the rows.
+    #[inline(always)]
+    fn send_velocity<S: Simd>(&mut self, simd: S, plans: &Plans<T>) {
+        if self.columns.carried == 0 {
+            return;
+        }
+        let kx = Wide::load(simd, self.kx.wide::<S>()[0]);
+        for (modes, at) in plans.resolution.carried_modes() {
+            let inverse_square = &self.inverse_square.wide::<S>()[modes.clone()];
+            let vorticity = &self.stage.wide::<S>()[modes.clone()];
+            let ky = &self.ky[modes];
+            let plus = &mut self.columns.plus.wide_mut::<S>()[at..][..ky.len()];
+            let minus = &mut self.columns.minus.wide_mut::<S>()[at..][..ky.len()];
+            for j in 0..ky.len() {
+                let stream =
+                    WideComplex::load(simd, vorticity[j]) * Wide::load(simd, inverse_square[j]);
+                let (x, y) = (stream * kx, stream * Wide::splat(simd, ky[j]));
+                // −(k_x + i k_y) and (k_x − i k_y) times the vorticity over |K|².
+                let zero = Wide::splat(simd, T::zero());
+                plus[j] = WideComplex::new(y.im - x.re, zero - (x.im + y.re)).stored();
+                minus[j] = WideComplex::new(x.re + y.im, x.im - y.re).stored();
+            }
+        }
+        self.columns.send(simd, plans);
+    }
+}
+
+/// Sends the velocity of `start` to the grid.
+struct Depart<'a, T> {
+    group: &'a mut Group<T>,
+    plans: &'a Plans<T>,
+}
+
+impl<T: Real> WithSimd for Depart<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Group {
+            start, stage, end, ..
+        } = self.group;
+        stage.wide_mut::<S>().copy_from_slice(start.wide::<S>());
+        end.wide_mut::<S>().copy_from_slice(start.wide::<S>());
+        self.group.send_velocity(simd, self.plans);
     }
 }
 
 /// z → z² on a group of rows.
-fn square<T: FftNum>(rows: &mut Rows<T>, groups: &[Group<T>], plans: &Plans<T>) {
-    for row in 0..rows.height {
-        rows.load(row, groups.iter().map(|group| &group.columns), plans);
-        for z in &mut rows.line {
+struct Square<'a, T> {
+    rows: &'a mut Rows<T>,
+    groups: &'a [Group<T>],
+    plans: &'a Plans<T>,
+}
+
+impl<T: Real> WithSimd for Square<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let columns = self.groups.iter().map(|group| &group.columns);
+        self.rows.load(simd, columns, self.plans);
+        for value in self.rows.line.wide_mut::<S>() {
+            let z = WideComplex::<T, S>::load(simd, *value);
             let cross = z.re * z.im;
-            *z = Complex::new(z.re * z.re - z.im * z.im, cross + cross);
+            *value = WideComplex::new(z.re * z.re - z.im * z.im, cross + cross).stored();
         }
-        rows.store(row, plans);
+        self.rows.transform(simd, self.plans);
     }
 }
 
-impl<T: FftNum> Group<T> {
-    /// Sends the velocity of `start` to the grid.
-    fn depart(&mut self, plans: &Plans<T>) {
-        self.stage.copy_from_slice(&self.start);
-        self.end.copy_from_slice(&self.start);
-        for column in 0..self.columns.carried {
-            self.send_velocity(column, plans);
-        }
-    }
-
-    /// Takes the rate of change of `stage`, moves on to the next stage and sends its velocity.
-    fn evaluate(
-        &mut self,
-        stage: Stage<T>,
-        constants: &Constants<T>,
-        rows: &[Rows<T>],
-        plans: &Plans<T>,
-    ) {
-        let n0 = self.ky.len();
-        for column in 0..self.columns.width {
-            let carried = column < self.columns.carried;
-            if carried {
-                self.columns.receive_plus(column, rows, plans);
-                if self.columns.first + column > 0 {
-                    self.columns.receive_minus(column, rows, plans);
-                } else {
-                    mirror(&self.columns.plus, &mut self.columns.minus);
-                }
-            }
-            let [low, high] = Columns::carried_modes(plans);
-            let nyquist = low.0.end..high.0.start;
-            if carried {
-                for (modes, at) in [low, high] {
-                    self.advect(column, modes, at, stage, constants);
-                }
-                self.diffuse(column, nyquist, stage, constants);
-                self.send_velocity(column, plans);
-            } else {
-                self.diffuse(column, 0..n0, stage, constants);
-            }
-        }
-    }
-
-    /// Updates the modes `modes` of a column whose products stand in `plus` and `minus` from `at`
-    /// on.
-    #[inline]
-    fn advect(
-        &mut self,
-        column: usize,
-        modes: std::ops::Range<usize>,
-        at: usize,
-        stage: Stage<T>,
-        constants: &Constants<T>,
-    ) {
-        let (n0, count) = (self.ky.len(), modes.len());
-        let kx = self.kx[column];
-        let ky = &self.ky[modes.clone()];
-        let here = column * n0 + modes.start..column * n0 + modes.end;
-        let plus = &self.columns.plus[at..at + count];
-        let minus = &self.columns.minus[at..at + count];
-        let force = &self.force[here.clone()];
-        let starts = &mut self.start[here.clone()];
-        let ends = &mut self.end[here.clone()];
-        let stages = &mut self.stage[here];
-        for j in 0..count {
-            let (ky, a, b) = (ky[j], plus[j], minus[j]);
-            let (difference, cross) = (kx * kx - ky * ky, kx * ky);
-            let cross = cross + cross;
-            let advection = Complex::new(
-                cross * (a.re + b.re) - difference * (a.im - b.im),
-                cross * (a.im + b.im) + difference * (a.re - b.re),
-            );
-            let damping = constants.viscosity * (kx * kx + ky * ky);
-            let rate = advection * constants.advection - stages[j] * damping + force[j];
-            update(stage, rate, &mut starts[j], &mut ends[j], &mut stages[j]);
-        }
-    }
-
-    /// Updates modes without advection.
-    fn diffuse(
-        &mut self,
-        column: usize,
-        modes: std::ops::Range<usize>,
-        stage: Stage<T>,
-        constants: &Constants<T>,
-    ) {
-        let kx = self.kx[column];
-        for m in modes {
-            let (j, ky) = (column * self.ky.len() + m, self.ky[m]);
-            let damping = constants.viscosity * (kx * kx + ky * ky);
-            let rate = self.force[j] - self.stage[j] * damping;
-            update(
-                stage,
-                rate,
-                &mut self.start[j],
-                &mut self.end[j],
-                &mut self.stage[j],
-            );
-        }
-    }
-
-    /// Passes the velocity z of `stage` on to the rows.
-    fn send_velocity(&mut self, column: usize, plans: &Plans<T>) {
-        let n0 = self.ky.len();
-        let kx = self.kx[column];
-        for (modes, at) in Columns::carried_modes(plans) {
-            let count = modes.len();
-            let ky = &self.ky[modes.clone()];
-            let here = column * n0 + modes.start..column * n0 + modes.end;
-            let inverse_square = &self.inverse_square[here.clone()];
-            let vorticity = &self.stage[here];
-            let plus = &mut self.columns.plus[at..at + count];
-            let minus = &mut self.columns.minus[at..at + count];
-            for j in 0..count {
-                let stream = vorticity[j] * inverse_square[j];
-                let (x, y) = (stream * kx, stream * ky[j]);
-                plus[j] = Complex::new(y.im - x.re, -y.re - x.im);
-                minus[j] = Complex::new(x.re + y.im, x.im - y.re);
-            }
-        }
-        self.columns.send(column, plans);
-    }
-}
-
-/// One stage of the Runge–Kutta scheme for one mode.
-#[inline(always)]
-fn update<T: FftNum>(
+/// Takes the rate of change of `stage`, moves on to the next stage and sends its velocity.
+struct Evaluate<'a, T> {
+    group: &'a mut Group<T>,
     stage: Stage<T>,
-    rate: Complex<T>,
-    start: &mut Complex<T>,
-    end: &mut Complex<T>,
-    now: &mut Complex<T>,
-) {
-    *end = *end + rate * stage.weight;
-    if stage.last {
-        *start = *end;
-        *now = *end;
-    } else {
-        *now = *start + rate * stage.reach;
-    }
+    constants: &'a Constants<T>,
+    rows: &'a [Rows<T>],
+    plans: &'a Plans<T>,
 }
 
-/// The column 0 as its own mirror image: conj Z(0, −·).
-fn mirror<T: FftNum>(plus: &[Complex<T>], minus: &mut [Complex<T>]) {
-    minus[0] = plus[0].conj();
-    for (to, from) in minus[1..].iter_mut().zip(plus.iter().rev()) {
-        *to = from.conj();
+impl<T: Real> WithSimd for Evaluate<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            group,
+            stage,
+            constants,
+            rows,
+            plans,
+        } = self;
+        let [low, high] = plans.resolution.carried_modes();
+        if group.columns.carried == 0 {
+            for j in 0..high.0.end {
+                group.update(simd, j, None, stage, constants);
+            }
+            return;
+        }
+        group.columns.receive(simd, rows.iter(), plans);
+        for j in low.0.end..high.0.start {
+            group.update(simd, j, None, stage, constants);
+        }
+        for (modes, at) in [low, high] {
+            let first = modes.start;
+            for j in modes {
+                let advection = group.advection(simd, j, at + j - first);
+                group.update(simd, j, Some(advection), stage, constants);
+            }
+        }
+        group.send_velocity(simd, plans);
     }
 }
 
@@ -459,16 +465,31 @@ mod tests {
             weight: 0.0,
             last: false,
         };
-        groups.iter_mut().for_each(|group| group.depart(plans));
-        (rows.iter_mut()).for_each(|rows| square(rows, groups, plans));
+        let arch = Arch::new();
         for group in groups.iter_mut() {
-            group.evaluate(whole, constants, rows, plans);
-            let moved = group.stage.iter().zip(&group.start).map(|(b, a)| b - a);
-            let place = &mut spectrum[group.columns.modes()];
-            place
-                .iter_mut()
-                .zip(moved)
-                .for_each(|(to, rate)| *to = rate);
+            arch.dispatch(Depart { group, plans });
+        }
+        for rows in rows.iter_mut() {
+            arch.dispatch(Square {
+                rows,
+                groups,
+                plans,
+            });
+        }
+        for group in groups.iter_mut() {
+            arch.dispatch(Evaluate {
+                group,
+                stage: whole,
+                constants,
+                rows,
+                plans,
+            });
+            for lane in 0..group.columns.width {
+                for j in 0..points[0] {
+                    spectrum[(group.columns.first + lane) * points[0] + j] =
+                        group.stage.get(j, lane) - group.start.get(j, lane);
+                }
+            }
         }
         let mut rate = vec![0.0; field.len()];
         real.synthesise(spectrum, &mut rate);
@@ -633,20 +654,20 @@ mod tests {
         for points in [[64, 64], [48, 80]] {
             let start = vortices(points);
             let force = field(points, |x, y| (TAU * x).sin() + y);
-            let run = |shared| {
+            let run = |portions| {
                 let mut stepper = Turbulence2d::<f64>::new(points, 5e-4, 0.002, 2, 1.0);
                 let mut field = start.clone();
-                stepper.step_on(&mut field, &force, shared);
-                stepper.step_on(&mut field, &force, shared);
+                stepper.step_on(&mut field, &force, portions);
+                stepper.step_on(&mut field, &force, portions);
                 field
             };
-            let alone = run(false);
-            for threads in [1, 2, 3, 7] {
+            let alone = run(1);
+            for threads in [2, 3, 7, 16] {
                 let pool = rayon::ThreadPoolBuilder::new()
                     .num_threads(threads)
                     .build()
                     .unwrap();
-                assert!(pool.install(|| run(true)) == alone, "{threads} threads");
+                assert!(pool.install(|| run(threads)) == alone, "{threads} threads");
             }
         }
     }

@@ -1,0 +1,326 @@
+//! Fourier transforms of several lines at once.
+//!
+//! Lines are short here (64 to a few hundred points) and many. A transform of one line leaves a
+//! vector unit half idle or busy with shuffling; one that does the same to a line per lane has
+//! nothing to shuffle. The algorithm is Stockham's: every pass splits off one factor of the length
+//! and writes in such an order that the last one leaves the result sorted.
+
+use super::lanes::{Lines, Real, Stored, Wide, WideComplex, narrow};
+use pulp::Simd;
+use std::f64::consts::{FRAC_1_SQRT_2, TAU};
+
+/// A transform of given length, not normalised: X(k) = Σ_j x(j) exp(∓2πi jk/n).
+pub(super) struct Plan<T> {
+    passes: Vec<Pass<T>>,
+    length: usize,
+    inverse: bool,
+}
+
+struct Pass<T> {
+    radix: usize,
+    /// Butterflies of each kind.
+    stride: usize,
+    /// Kinds of butterflies, each with its own twiddle factors.
+    kinds: usize,
+    /// exp(∓2πi jk / (radix · kinds)) for all k < kinds and j < radix, j running faster.
+    twiddles: Vec<[T; 2]>,
+    /// exp(∓2πi j / radix).
+    roots: Vec<[T; 2]>,
+}
+
+/// The factors of `n` to split off, in order: few passes, and the largest first.
+fn radices(n: usize) -> Vec<usize> {
+    let twos = n.trailing_zeros() as usize;
+    let mut rest = n >> twos;
+    // Eights, then fours rather than a lone two.
+    let mut radices = match (twos / 3, twos % 3) {
+        (0, 1) => vec![2],
+        (eights, 0) => vec![8; eights],
+        (eights, 1) => [vec![8; eights - 1], vec![4; 2]].concat(),
+        (eights, _) => [vec![8; eights], vec![4]].concat(),
+    };
+    let mut factor = 3;
+    while rest > 1 {
+        while rest.is_multiple_of(factor) {
+            radices.push(factor);
+            rest /= factor;
+        }
+        factor += 2;
+    }
+    radices
+}
+
+impl<T: Real> Plan<T> {
+    pub fn new(length: usize, inverse: bool) -> Self {
+        let turn = |share: f64| {
+            let angle = if inverse { TAU } else { -TAU } * share;
+            [narrow(angle.cos()), narrow(angle.sin())]
+        };
+        let (mut stride, mut rest) = (1, length);
+        let mut passes = Vec::new();
+        for radix in radices(length) {
+            let kinds = rest / radix;
+            let share = |jk: usize| jk as f64 / rest as f64;
+            passes.push(Pass {
+                radix,
+                stride,
+                kinds,
+                twiddles: (0..kinds)
+                    .flat_map(|k| (0..radix).map(move |j| j * k))
+                    .map(|jk| turn(share(jk)))
+                    .collect(),
+                roots: (0..radix).map(|j| turn(j as f64 / radix as f64)).collect(),
+            });
+            stride *= radix;
+            rest = kinds;
+        }
+        Self {
+            passes,
+            length,
+            inverse,
+        }
+    }
+
+    /// Replaces the first `length` positions of `lines` by their transform; `spare` is as long.
+    #[inline(always)]
+    pub fn run<S: Simd>(&self, simd: S, lines: &mut Lines<T>, spare: &mut Lines<T>) {
+        for pass in &self.passes {
+            let from = &lines.wide::<S>()[..self.length];
+            let to = &mut spare.wide_mut::<S>()[..self.length];
+            if self.inverse {
+                pass.run::<S, true>(simd, from, to);
+            } else {
+                pass.run::<S, false>(simd, from, to);
+            }
+            std::mem::swap(lines, spare);
+        }
+    }
+}
+
+impl<T: Real> Pass<T> {
+    #[inline(always)]
+    fn run<S: Simd, const INVERSE: bool>(
+        &self,
+        simd: S,
+        from: &[Stored<T, S>],
+        to: &mut [Stored<T, S>],
+    ) {
+        match self.radix {
+            2 => self.butterflies(
+                simd,
+                from,
+                to,
+                #[inline(always)]
+                |[a, b]| [a + b, a - b],
+            ),
+            3 => self.butterflies(
+                simd,
+                from,
+                to,
+                #[inline(always)]
+                |x| three::<T, S, INVERSE>(simd, x),
+            ),
+            4 => self.butterflies(simd, from, to, four::<T, S, INVERSE>),
+            8 => self.butterflies(
+                simd,
+                from,
+                to,
+                #[inline(always)]
+                |x| eight::<T, S, INVERSE>(simd, x),
+            ),
+            _ => self.any_radix(simd, from, to),
+        }
+    }
+
+    #[inline(always)]
+    fn butterflies<S: Simd, const R: usize>(
+        &self,
+        simd: S,
+        from: &[Stored<T, S>],
+        to: &mut [Stored<T, S>],
+        butterfly: impl Fn([WideComplex<T, S>; R]) -> [WideComplex<T, S>; R],
+    ) {
+        let Self { stride, kinds, .. } = *self;
+        let inputs: [&[Stored<T, S>]; R] =
+            std::array::from_fn(|j| &from[j * kinds * stride..][..kinds * stride]);
+        let outputs = to.chunks_exact_mut(R * stride);
+        let (twiddles, _) = self.twiddles.as_chunks::<R>();
+        for (k, (output, twiddles)) in outputs.zip(twiddles).enumerate() {
+            for q in 0..stride {
+                // Loops rather than `map` or `from_fn`: those are compiled without the vector
+                // instructions and would not be merged into this function.
+                let mut values = [spread(simd, [T::zero(); 2]); R];
+                for j in 0..R {
+                    values[j] = WideComplex::load(simd, inputs[j][k * stride + q]);
+                }
+                let results = butterfly(values);
+                output[q] = results[0].stored();
+                for j in 1..R {
+                    // The last pass has one kind, whose twiddle factors are 1.
+                    let result = if kinds == 1 {
+                        results[j]
+                    } else {
+                        results[j] * spread(simd, twiddles[j])
+                    };
+                    output[j * stride + q] = result.stored();
+                }
+            }
+        }
+    }
+
+    /// For the odd lengths out: as many operations as the square of the radix.
+    #[inline(never)]
+    fn any_radix<S: Simd>(&self, simd: S, from: &[Stored<T, S>], to: &mut [Stored<T, S>]) {
+        let Self {
+            radix,
+            stride,
+            kinds,
+            ..
+        } = *self;
+        for k in 0..kinds {
+            for q in 0..stride {
+                let input = |j: usize| WideComplex::load(simd, from[(j * kinds + k) * stride + q]);
+                for j in 0..radix {
+                    let sum = (1..radix).fold(input(0), |sum, i| {
+                        sum + input(i) * spread(simd, self.roots[i * j % radix])
+                    });
+                    let twiddle = spread(simd, self.twiddles[k * radix + j]);
+                    to[(k * radix + j) * stride + q] = (sum * twiddle).stored();
+                }
+            }
+        }
+    }
+}
+
+/// The same complex number in all lanes.
+#[inline(always)]
+fn spread<T: Real, S: Simd>(simd: S, [re, im]: [T; 2]) -> WideComplex<T, S> {
+    WideComplex::new(Wide::splat(simd, re), Wide::splat(simd, im))
+}
+
+/// `a ∓ i b` and `a ± i b`: the upper sign forwards, the lower one in inverse transforms.
+#[inline(always)]
+fn turned<T: Real, S: Simd, const INVERSE: bool>(
+    a: WideComplex<T, S>,
+    b: WideComplex<T, S>,
+) -> [WideComplex<T, S>; 2] {
+    let [plus, minus] = a.plus_minus_i(b);
+    if INVERSE {
+        [plus, minus]
+    } else {
+        [minus, plus]
+    }
+}
+
+#[inline(always)]
+fn three<T: Real, S: Simd, const INVERSE: bool>(
+    simd: S,
+    [a, b, c]: [WideComplex<T, S>; 3],
+) -> [WideComplex<T, S>; 3] {
+    let half = Wide::splat(simd, narrow(0.5));
+    let sine = Wide::splat(simd, narrow(0.75f64.sqrt()));
+    let sum = b + c;
+    let [x, y] = turned::<T, S, INVERSE>(a - sum * half, (b - c) * sine);
+    [a + sum, x, y]
+}
+
+#[inline(always)]
+fn four<T: Real, S: Simd, const INVERSE: bool>(
+    [a, b, c, d]: [WideComplex<T, S>; 4],
+) -> [WideComplex<T, S>; 4] {
+    let (even, odd) = (a + c, b + d);
+    let [x, y] = turned::<T, S, INVERSE>(a - c, b - d);
+    [even + odd, x, even - odd, y]
+}
+
+#[inline(always)]
+fn eight<T: Real, S: Simd, const INVERSE: bool>(
+    simd: S,
+    [a, b, c, d, e, f, g, h]: [WideComplex<T, S>; 8],
+) -> [WideComplex<T, S>; 8] {
+    let diagonal = Wide::splat(simd, narrow(FRAC_1_SQRT_2));
+    let even = four::<T, S, INVERSE>([a, c, e, g]);
+    let odd = four::<T, S, INVERSE>([b, d, f, h]);
+    let first = turned::<T, S, INVERSE>(odd[1], odd[1])[0] * diagonal;
+    let [second, sixth] = turned::<T, S, INVERSE>(even[2], odd[2]);
+    let third = turned::<T, S, INVERSE>(odd[3], odd[3])[1] * diagonal;
+    [
+        even[0] + odd[0],
+        even[1] + first,
+        second,
+        even[3] - third,
+        even[0] - odd[0],
+        even[1] - first,
+        sixth,
+        even[3] + third,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lanes::lanes;
+    use super::*;
+    use rustfft::FftPlanner;
+    use rustfft::num_complex::Complex;
+
+    struct Run<'a, T>(&'a Plan<T>, &'a mut Lines<T>);
+
+    impl<T: Real> pulp::WithSimd for Run<'_, T> {
+        type Output = ();
+        fn with_simd<S: Simd>(self, simd: S) {
+            self.0.run(simd, self.1, &mut Lines::zeros(self.0.length));
+        }
+    }
+
+    /// Largest difference to a transform of each line by itself, as a share of the largest value.
+    fn error<T: Real>(n: usize, inverse: bool) -> f64 {
+        let value = |j: usize, lane: usize| {
+            let noise = |seed: f64| (seed * 12.9898).sin() * 10.0;
+            let seed = (j * 31 + lane * 17) as f64;
+            Complex::new(narrow::<T>(noise(seed)), narrow(noise(seed + 0.5)))
+        };
+        let mut lines = Lines::<T>::zeros(n);
+        for lane in 0..lanes::<T>() {
+            (0..n).for_each(|j| lines.set(j, lane, value(j, lane)));
+        }
+        pulp::Arch::new().dispatch(Run(&Plan::new(n, inverse), &mut lines));
+        let mut planner = FftPlanner::new();
+        let single = if inverse {
+            planner.plan_fft_inverse(n)
+        } else {
+            planner.plan_fft_forward(n)
+        };
+        let (mut worst, mut largest) = (0.0, 0.0);
+        for lane in 0..lanes::<T>() {
+            let mut line: Vec<_> = (0..n).map(|j| value(j, lane)).collect();
+            single.process(&mut line);
+            for (j, expected) in line.into_iter().enumerate() {
+                let size = |z: Complex<T>| z.re.hypot(z.im).to_f64().unwrap();
+                worst = f64::max(worst, size(lines.get(j, lane) - expected));
+                largest = f64::max(largest, size(expected));
+            }
+        }
+        worst / largest
+    }
+
+    #[test]
+    fn every_length_agrees_with_transforms_of_single_lines() {
+        for n in (1..=66).chain([96, 100, 128, 192, 384]) {
+            for inverse in [false, true] {
+                assert!(error::<f64>(n, inverse) < 1e-14, "{n}");
+                assert!(error::<f32>(n, inverse) < 1e-5, "{n}");
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_are_split_into_few_factors() {
+        assert_eq!(radices(64), [8, 8]);
+        assert_eq!(radices(96), [8, 4, 3]);
+        assert_eq!(radices(128), [8, 4, 4]);
+        assert_eq!(radices(2), [2]);
+        assert_eq!(radices(16), [4, 4]);
+        assert_eq!(radices(90), [2, 3, 3, 5]);
+        assert_eq!(radices(1), [0; 0]);
+    }
+}
