@@ -6,7 +6,7 @@
 //! and writes in such an order that the last one leaves the result sorted.
 
 use super::lanes::{Lines, Real, Stored, Wide, WideComplex, narrow};
-use pulp::Simd;
+use pulp::{Simd, WithSimd};
 use std::f64::consts::{FRAC_1_SQRT_2, TAU};
 
 /// A transform of given length, not normalised: X(k) = Σ_j x(j) exp(∓2πi jk/n).
@@ -16,6 +16,29 @@ pub(super) struct Plan<T> {
     inverse: bool,
 }
 
+/// A complex number that all lanes are multiplied by, and −im for the multiplication.
+#[derive(Clone, Copy)]
+struct Factor<T> {
+    re: T,
+    im: T,
+    minus_im: T,
+}
+
+impl<T: Real> Factor<T> {
+    #[inline(always)]
+    fn times<S: Simd>(self, simd: S, value: WideComplex<T, S>) -> WideComplex<T, S> {
+        let [re, im, minus_im] = [
+            Wide::splat(simd, self.re),
+            Wide::splat(simd, self.im),
+            Wide::splat(simd, self.minus_im),
+        ];
+        WideComplex::new(
+            value.re.times_plus(re, value.im * minus_im),
+            value.re.times_plus(im, value.im * re),
+        )
+    }
+}
+
 struct Pass<T> {
     radix: usize,
     /// Butterflies of each kind.
@@ -23,9 +46,9 @@ struct Pass<T> {
     /// Kinds of butterflies, each with its own twiddle factors.
     kinds: usize,
     /// exp(∓2πi jk / (radix · kinds)) for all k < kinds and j < radix, j running faster.
-    twiddles: Vec<[T; 2]>,
+    twiddles: Vec<Factor<T>>,
     /// exp(∓2πi j / radix).
-    roots: Vec<[T; 2]>,
+    roots: Vec<Factor<T>>,
 }
 
 /// The factors of `n` to split off, in order: few passes, and the largest first.
@@ -54,7 +77,11 @@ impl<T: Real> Plan<T> {
     pub fn new(length: usize, inverse: bool) -> Self {
         let turn = |share: f64| {
             let angle = if inverse { TAU } else { -TAU } * share;
-            [narrow(angle.cos()), narrow(angle.sin())]
+            Factor {
+                re: narrow(angle.cos()),
+                im: narrow(angle.sin()),
+                minus_im: narrow(-angle.sin()),
+            }
         };
         let (mut stride, mut rest) = (1, length);
         let mut passes = Vec::new();
@@ -84,10 +111,31 @@ impl<T: Real> Plan<T> {
     /// Replaces the first `length` positions of `lines` by their transform; `spare` is as long.
     #[inline(always)]
     pub fn run<S: Simd>(&self, simd: S, lines: &mut Lines<T>, spare: &mut Lines<T>) {
-        for pass in &self.passes {
-            let from = &lines.wide::<S>()[..self.length];
-            let to = &mut spare.wide_mut::<S>()[..self.length];
-            if self.inverse {
+        // A function of its own, compiled for these vectors once and not wherever it is used.
+        simd.vectorize(Run {
+            plan: self,
+            lines,
+            spare,
+        });
+    }
+}
+
+struct Run<'a, T> {
+    plan: &'a Plan<T>,
+    lines: &'a mut Lines<T>,
+    spare: &'a mut Lines<T>,
+}
+
+impl<T: Real> WithSimd for Run<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { plan, lines, spare } = self;
+        for pass in &plan.passes {
+            let from = &lines.wide::<S>()[..plan.length];
+            let to = &mut spare.wide_mut::<S>()[..plan.length];
+            if plan.inverse {
                 pass.run::<S, true>(simd, from, to);
             } else {
                 pass.run::<S, false>(simd, from, to);
@@ -149,7 +197,8 @@ impl<T: Real> Pass<T> {
             for q in 0..stride {
                 // Loops rather than `map` or `from_fn`: those are compiled without the vector
                 // instructions and would not be merged into this function.
-                let mut values = [spread(simd, [T::zero(); 2]); R];
+                let zero = Wide::splat(simd, T::zero());
+                let mut values = [WideComplex::new(zero, zero); R];
                 for j in 0..R {
                     values[j] = WideComplex::load(simd, inputs[j][k * stride + q]);
                 }
@@ -160,7 +209,7 @@ impl<T: Real> Pass<T> {
                     let result = if kinds == 1 {
                         results[j]
                     } else {
-                        results[j] * spread(simd, twiddles[j])
+                        twiddles[j].times(simd, results[j])
                     };
                     output[j * stride + q] = result.stored();
                 }
@@ -182,20 +231,14 @@ impl<T: Real> Pass<T> {
                 let input = |j: usize| WideComplex::load(simd, from[(j * kinds + k) * stride + q]);
                 for j in 0..radix {
                     let sum = (1..radix).fold(input(0), |sum, i| {
-                        sum + input(i) * spread(simd, self.roots[i * j % radix])
+                        sum + self.roots[i * j % radix].times(simd, input(i))
                     });
-                    let twiddle = spread(simd, self.twiddles[k * radix + j]);
-                    to[(k * radix + j) * stride + q] = (sum * twiddle).stored();
+                    let result = self.twiddles[k * radix + j].times(simd, sum);
+                    to[(k * radix + j) * stride + q] = result.stored();
                 }
             }
         }
     }
-}
-
-/// The same complex number in all lanes.
-#[inline(always)]
-fn spread<T: Real, S: Simd>(simd: S, [re, im]: [T; 2]) -> WideComplex<T, S> {
-    WideComplex::new(Wide::splat(simd, re), Wide::splat(simd, im))
 }
 
 /// `a ∓ i b` and `a ± i b`: the upper sign forwards, the lower one in inverse transforms.
@@ -217,10 +260,14 @@ fn three<T: Real, S: Simd, const INVERSE: bool>(
     simd: S,
     [a, b, c]: [WideComplex<T, S>; 3],
 ) -> [WideComplex<T, S>; 3] {
-    let half = Wide::splat(simd, narrow(0.5));
+    let cosine = Wide::splat(simd, narrow(-0.5));
     let sine = Wide::splat(simd, narrow(0.75f64.sqrt()));
     let sum = b + c;
-    let [x, y] = turned::<T, S, INVERSE>(a - sum * half, (b - c) * sine);
+    let centre = WideComplex::new(
+        sum.re.times_plus(cosine, a.re),
+        sum.im.times_plus(cosine, a.im),
+    );
+    let [x, y] = turned::<T, S, INVERSE>(centre, (b - c) * sine);
     [a + sum, x, y]
 }
 
@@ -263,15 +310,6 @@ mod tests {
     use rustfft::FftPlanner;
     use rustfft::num_complex::Complex;
 
-    struct Run<'a, T>(&'a Plan<T>, &'a mut Lines<T>);
-
-    impl<T: Real> pulp::WithSimd for Run<'_, T> {
-        type Output = ();
-        fn with_simd<S: Simd>(self, simd: S) {
-            self.0.run(simd, self.1, &mut Lines::zeros(self.0.length));
-        }
-    }
-
     /// Largest difference to a transform of each line by itself, as a share of the largest value.
     fn error<T: Real>(n: usize, inverse: bool) -> f64 {
         let value = |j: usize, lane: usize| {
@@ -283,7 +321,11 @@ mod tests {
         for lane in 0..lanes::<T>() {
             (0..n).for_each(|j| lines.set(j, lane, value(j, lane)));
         }
-        pulp::Arch::new().dispatch(Run(&Plan::new(n, inverse), &mut lines));
+        pulp::Arch::new().dispatch(Run {
+            plan: &Plan::new(n, inverse),
+            lines: &mut lines,
+            spare: &mut Lines::zeros(n),
+        });
         let mut planner = FftPlanner::new();
         let single = if inverse {
             planner.plan_fft_inverse(n)

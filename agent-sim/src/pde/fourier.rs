@@ -20,7 +20,7 @@
 //! on the way then saves reversing the column.
 
 use super::batch_fft::Plan;
-use super::lanes::{Lines, Real, Wide, WideComplex, lanes, narrow, transposed, width};
+use super::lanes::{Lines, Numbers, Real, Wide, WideComplex, lanes, narrow, transpose, width};
 use num_traits::Zero;
 use pulp::Simd;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
@@ -30,8 +30,9 @@ use std::f64::consts::TAU;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Below this many grid points the round trip is over before another thread has woken up.
-const WORTH_SHARING: usize = 64 * 64;
+/// Below this many grid points, another thread takes longer to wake up and to fetch the data from the
+/// first one's cache than it saves.
+const WORTH_SHARING: usize = 128 * 128;
 
 /// The j-th of `n` wave numbers on a circle of circumference `length`, in the order of Fourier
 /// transforms: first 0 and the positive, then the negative ones.
@@ -213,25 +214,16 @@ impl<T: Real> Columns<T> {
         rows: impl Iterator<Item = &'a Rows<T>>,
         length: usize,
     ) {
-        let zero = [[T::zero(); L]; 2];
         let (first, carried) = (self.first, self.carried);
         for group in rows {
             let line = group.line.numbers::<L>();
-            let column = |c: usize| if c < carried { &line[first + c] } else { &zero };
-            let mirrored = |c: usize| match first + c {
-                _ if c >= carried => &zero,
-                0 => &line[0],
-                m => &line[length - m],
-            };
-            let plus = transposed(std::array::from_fn(column));
-            let mut minus = transposed(std::array::from_fn(mirrored));
-            for [_, im] in &mut minus {
-                for value in im {
-                    *value = -*value;
-                }
+            let mut columns = [[[T::zero(); L]; 2]; L];
+            columns[..carried].copy_from_slice(&line[first..first + carried]);
+            transpose(&columns, group.place(&mut self.plus));
+            for (c, column) in columns[..carried].iter_mut().enumerate() {
+                *column = conjugate(&line[(length - first - c) % length]);
             }
-            *group.place(&mut self.plus) = plus;
-            *group.place(&mut self.minus) = minus;
+            transpose(&columns, group.place(&mut self.minus));
         }
     }
 
@@ -249,12 +241,12 @@ impl<T: Real> Columns<T> {
 
     #[inline(always)]
     fn gather_real<'a, const L: usize>(&mut self, rows: impl Iterator<Item = &'a Rows<T>>) {
-        let zero = [[T::zero(); L]; 2];
         let (first, width) = (self.first, self.width);
         for group in rows {
             let line = group.line.numbers::<L>();
-            let column = |c: usize| if c < width { &line[first + c] } else { &zero };
-            *group.place(&mut self.plus) = transposed(std::array::from_fn(column));
+            let mut columns = [[[T::zero(); L]; 2]; L];
+            columns[..width].copy_from_slice(&line[first..first + width]);
+            transpose(&columns, group.place(&mut self.plus));
         }
     }
 
@@ -303,7 +295,7 @@ impl<T: Real> Rows<T> {
 
     /// The group's rows in a group of columns.
     #[inline(always)]
-    fn place<'a, const L: usize>(&self, lines: &'a mut Lines<T>) -> &'a mut [[[T; L]; 2]; L] {
+    fn place<'a, const L: usize>(&self, lines: &'a mut Lines<T>) -> &'a mut [Numbers<T, L>; L] {
         let rows = &mut lines.numbers_mut::<L>()[self.first..];
         rows.first_chunk_mut().expect("columns have padded rows")
     }
@@ -330,21 +322,14 @@ impl<T: Real> Rows<T> {
     ) {
         for group in columns.filter(|group| group.carried > 0) {
             let (first, carried) = (group.first, group.carried);
-            let rows = |lines: &'a Lines<T>| -> [&'a [[T; L]; 2]; L] {
-                let rows = &lines.numbers::<L>()[self.first..][..L];
-                std::array::from_fn(|r| &rows[r])
-            };
-            let plus = transposed(rows(&group.plus));
-            let minus = transposed(rows(&group.minus));
+            let mut columns = [[[T::zero(); L]; 2]; L];
             let line = self.line.numbers_mut::<L>();
-            line[first..first + carried].copy_from_slice(&plus[..carried]);
+            transpose(rows(&group.plus, self.first), &mut columns);
+            line[first..first + carried].copy_from_slice(&columns[..carried]);
+            transpose(rows(&group.minus, self.first), &mut columns);
             // The minus column of wave number 0 is the plus column: left out.
             for c in usize::from(first == 0)..carried {
-                let entry = &mut line[length - first - c];
-                *entry = minus[c];
-                for value in &mut entry[1] {
-                    *value = -*value;
-                }
+                line[length - first - c] = conjugate(&columns[c]);
             }
         }
     }
@@ -374,6 +359,22 @@ impl<T: Real> Rows<T> {
             second[m] = WideComplex::new(here.im + there.im, there.re - here.re).stored();
         }
     }
+}
+
+/// The rows from `first` on in a group of columns.
+#[inline(always)]
+fn rows<T: Real, const L: usize>(lines: &Lines<T>, first: usize) -> &[Numbers<T, L>; L] {
+    let rows = lines.numbers::<L>()[first..].first_chunk();
+    rows.expect("columns have padded rows")
+}
+
+#[inline(always)]
+fn conjugate<T: Real, const L: usize>([re, im]: &Numbers<T, L>) -> Numbers<T, L> {
+    let mut minus = *im;
+    for value in &mut minus {
+        *value = -*value;
+    }
+    [*re, minus]
 }
 
 /// Real fields to and from their half spectrum, whose columns (along axis 0) are contiguous:
@@ -438,7 +439,7 @@ impl<T: Real> RealField<T> {
                 .process_with_scratch(&mut self.values, modes, &mut self.scratch)
                 .expect("lengths were planned");
         }
-        transpose(&self.rows, columns, spectrum, n0);
+        transpose_plane(&self.rows, columns, spectrum, n0);
         self.forward
             .process_with_scratch(spectrum, &mut self.scratch);
     }
@@ -449,7 +450,7 @@ impl<T: Real> RealField<T> {
         let columns = n1 / 2 + 1;
         self.inverse
             .process_with_scratch(spectrum, &mut self.scratch);
-        transpose(spectrum, n0, &mut self.rows, columns);
+        transpose_plane(spectrum, n0, &mut self.rows, columns);
         for (row, modes) in field
             .chunks_exact_mut(n1)
             .zip(self.rows.chunks_exact_mut(columns))
@@ -465,7 +466,7 @@ impl<T: Real> RealField<T> {
 }
 
 /// `to[c][r] = from[r][c]`, in tiles that fit the cache.
-fn transpose<A: Copy>(from: &[A], columns: usize, to: &mut [A], rows: usize) {
+fn transpose_plane<A: Copy>(from: &[A], columns: usize, to: &mut [A], rows: usize) {
     const TILE: usize = 8;
     for first in (0..rows).step_by(TILE) {
         for (c, line) in to.chunks_exact_mut(rows).enumerate() {

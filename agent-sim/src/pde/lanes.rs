@@ -3,8 +3,7 @@
 //! A *lane* is one of several lines of a field (rows, or columns of modes) that are worked on side by
 //! side. [`Lines`] stores them interleaved: for each position along the lines, the real parts of
 //! all lanes and then the imaginary parts. One operation on a [`Wide`] is one instruction for all
-//! lanes, and no lane ever meets another, so the number of lanes (8 doubles with AVX-512, 4 with
-//! AVX2, 2 with NEON) does not change results.
+//! lanes (8 doubles with AVX-512, 4 with AVX2, 2 with NEON), and no lane ever meets another.
 
 use num_traits::Float;
 use pulp::Simd;
@@ -28,10 +27,17 @@ pub trait Real: Float + FftNum {
     fn difference<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     #[doc(hidden)]
     fn product<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    #[doc(hidden)]
+    fn product_sum<S: Simd>(
+        simd: S,
+        a: Self::Vector<S>,
+        b: Self::Vector<S>,
+        c: Self::Vector<S>,
+    ) -> Self::Vector<S>;
 }
 
 macro_rules! real {
-    ($float:ty: $vector:ident, $view:ident, $view_mut:ident, $splat:ident, $add:ident, $sub:ident, $mul:ident) => {
+    ($float:ty: $vector:ident, $view:ident, $view_mut:ident, $splat:ident, $add:ident, $sub:ident, $mul:ident, $mul_add:ident) => {
         impl Real for $float {
             type Vector<S: Simd> = S::$vector;
 
@@ -59,11 +65,20 @@ macro_rules! real {
             fn product<S: Simd>(simd: S, a: S::$vector, b: S::$vector) -> S::$vector {
                 simd.$mul(a, b)
             }
+            #[inline(always)]
+            fn product_sum<S: Simd>(
+                simd: S,
+                a: S::$vector,
+                b: S::$vector,
+                c: S::$vector,
+            ) -> S::$vector {
+                simd.$mul_add(a, b, c)
+            }
         }
     };
 }
-real!(f32: f32s, as_simd_f32s, as_mut_simd_f32s, splat_f32s, add_f32s, sub_f32s, mul_f32s);
-real!(f64: f64s, as_simd_f64s, as_mut_simd_f64s, splat_f64s, add_f64s, sub_f64s, mul_f64s);
+real!(f32: f32s, as_simd_f32s, as_mut_simd_f32s, splat_f32s, add_f32s, sub_f32s, mul_f32s, mul_add_e_f32s);
+real!(f64: f64s, as_simd_f64s, as_mut_simd_f64s, splat_f64s, add_f64s, sub_f64s, mul_f64s, mul_add_e_f64s);
 
 /// The number in the precision of the field.
 pub(super) fn narrow<T: FftNum>(value: f64) -> T {
@@ -105,6 +120,13 @@ impl<T: Real, S: Simd> Wide<T, S> {
     #[inline(always)]
     pub fn load(simd: S, vector: T::Vector<S>) -> Self {
         Self { simd, vector }
+    }
+
+    /// `self · factor + term`, rounded once where the machine can.
+    #[inline(always)]
+    pub fn times_plus(self, factor: Self, term: Self) -> Self {
+        let vector = T::product_sum(self.simd, self.vector, factor.vector, term.vector);
+        Self::load(self.simd, vector)
     }
 
     /// The same number in all lanes.
@@ -185,17 +207,6 @@ impl<T: Real, S: Simd> Sub for WideComplex<T, S> {
     #[inline(always)]
     fn sub(self, other: Self) -> Self {
         Self::new(self.re - other.re, self.im - other.im)
-    }
-}
-
-impl<T: Real, S: Simd> Mul for WideComplex<T, S> {
-    type Output = Self;
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        Self::new(
-            self.re * other.re - self.im * other.im,
-            self.re * other.im + self.im * other.re,
-        )
     }
 }
 
@@ -283,12 +294,12 @@ impl<T: Real> Lines<T> {
 
     /// The same as numbers: \[position]\[real or imaginary]\[lane]. `L` is the number of lanes.
     #[inline(always)]
-    pub fn numbers<const L: usize>(&self) -> &[[[T; L]; 2]] {
+    pub fn numbers<const L: usize>(&self) -> &[Numbers<T, L>] {
         self.values.values().as_chunks::<L>().0.as_chunks().0
     }
 
     #[inline(always)]
-    pub fn numbers_mut<const L: usize>(&mut self) -> &mut [[[T; L]; 2]] {
+    pub fn numbers_mut<const L: usize>(&mut self) -> &mut [Numbers<T, L>] {
         let (vectors, _) = self.values.values_mut().as_chunks_mut::<L>();
         vectors.as_chunks_mut().0
     }
@@ -310,25 +321,22 @@ impl<T: Real> Lines<T> {
     }
 }
 
+/// One complex number per position and lane: \[real or imaginary]\[lane].
+pub(super) type Numbers<T, const L: usize> = [[T; L]; 2];
+
 /// Exchanges lanes and positions: lane r of result c is lane c of input r.
+///
+/// From memory to memory, which compilers turn into shuffles of whole vectors.
 #[inline(always)]
-pub(super) fn transposed<T: Real, const L: usize>(from: [&[[T; L]; 2]; L]) -> [[[T; L]; 2]; L] {
-    let mut to = [[[T::zero(); L]; 2]; L];
+pub(super) fn transpose<T: Real, const L: usize>(
+    from: &[Numbers<T, L>; L],
+    to: &mut [Numbers<T, L>; L],
+) {
     for part in 0..2 {
-        // Squares that are contiguous on both sides become shuffles of whole vectors.
-        let mut square = [[T::zero(); L]; L];
-        for r in 0..L {
-            square[r] = from[r][part];
-        }
-        let mut turned = [[T::zero(); L]; L];
         for r in 0..L {
             for c in 0..L {
-                turned[c][r] = square[r][c];
+                to[c][part][r] = from[r][part][c];
             }
         }
-        for c in 0..L {
-            to[c][part] = turned[c];
-        }
     }
-    to
 }
