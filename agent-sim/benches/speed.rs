@@ -1,4 +1,4 @@
-//! `cargo bench -p agent-sim`: the figures of `agent-sim bench --quick`, in plain lines.
+//! `cargo bench -p agent-sim`: the figures of `agent-sim bench`, in plain lines; some minutes.
 
 use agent_sim::bench::{
     BenchError, Effort, Machine, growth_with_agents, growth_with_points, speed,
@@ -12,9 +12,9 @@ fn main() -> Result<(), BenchError> {
     }
     println!("{}", Machine::here());
     for problem in problem::ALL {
-        println!("{}", speed(problem, &Effort::QUICK)?);
-        println!("{}", growth_with_points(problem, &Effort::QUICK)?);
+        println!("{}", speed(problem, &Effort::FULL)?);
+        println!("{}", growth_with_points(problem, &Effort::FULL)?);
     }
-    println!("{}", growth_with_agents(problem::ALL[0], &Effort::QUICK)?);
+    println!("{}", growth_with_agents(problem::ALL[0], &Effort::FULL)?);
     Ok(())
 }

@@ -7,6 +7,7 @@
 //! A swarm shapes a population that spreads and grows by itself. Densities are cut to [0, 1] after
 //! every step, as in the authors' code.
 
+use super::heat_1d::{LOSS, scheme_spacing};
 use super::placement::evenly;
 use super::{
     Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, Problem, Proportional, Sensing,
@@ -84,7 +85,7 @@ pub static PROBLEM: Problem = Problem {
     tracking: true,
     scoring: FINAL,
     keep_out: &[],
-    loss: super::heat_1d::LOSS,
+    loss: LOSS,
     placement,
     draw,
     test_set: "fkpp1d.npy",
@@ -106,11 +107,6 @@ pub static PROBLEM: Problem = Problem {
     baseline: BASELINE,
     variants: &[],
 };
-
-/// Spacing used by the scheme: 1/N in the authors' code, although N points include both ends.
-pub fn scheme_spacing(points: usize) -> f64 {
-    1.0 / points as f64
-}
 
 /// Evenly from 0.2 to 0.8; a lone agent stands in the middle.
 pub fn placement(agents: usize) -> Vec<[f64; 2]> {

@@ -98,8 +98,8 @@ pub static PROBLEM: Problem = Problem {
     variants: &[],
 };
 
-/// Grid spacing in the scheme: the authors' code divides by 1/N although N points include both
-/// ends (true spacing 1/(N − 1)).
+/// Grid spacing in the schemes of the heat and Fisher–KPP equations: the authors' code divides by
+/// 1/N although N points include both ends (true spacing 1/(N − 1)).
 pub fn scheme_spacing(points: usize) -> f64 {
     1.0 / points as f64
 }

@@ -6,6 +6,7 @@
 //!
 //! Fields are row-major, `[x, y]`. The same dynamics and episodes serve the problem with obstacles.
 
+use super::heat_1d::scheme_spacing;
 use super::placement::lattice;
 use super::{
     Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, LossWeights, Problem, Proportional,
@@ -111,11 +112,6 @@ pub static PROBLEM: Problem = Problem {
     baseline: BASELINE,
     variants: &[],
 };
-
-/// Spacing used by the scheme: 1/N in the authors' code, although N points include both ends.
-pub fn scheme_spacing(points: usize) -> f64 {
-    1.0 / points as f64
-}
 
 /// The smallest lattice from 0.2 to 0.8 along both axes that holds the agents.
 pub fn placement(agents: usize) -> Vec<[f64; 2]> {
