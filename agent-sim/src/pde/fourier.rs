@@ -123,11 +123,20 @@ pub(super) struct Plans<T> {
 }
 
 impl<T: Real> Plans<T> {
-    pub fn new(resolution: Resolution) -> Self {
+    /// Real products are wanted in all modes, complex ones in those that are carried.
+    pub fn new(resolution: Resolution, real_products: bool) -> Self {
+        let plan = |axis: usize, inverse: bool| {
+            let carried = if real_products && !inverse {
+                resolution.grid[axis]
+            } else {
+                resolution.carried[axis]
+            };
+            Plan::new(resolution.grid[axis], inverse, carried)
+        };
         Self {
             resolution,
-            inverse: resolution.grid.map(|n| Plan::new(n, true)),
-            forward: resolution.grid.map(|n| Plan::new(n, false)),
+            inverse: [0, 1].map(|axis| plan(axis, true)),
+            forward: [0, 1].map(|axis| plan(axis, false)),
         }
     }
 
@@ -188,10 +197,10 @@ impl<T: Real> Columns<T> {
     /// rows.
     #[inline(always)]
     pub fn send<S: Simd>(&mut self, simd: S, plans: &Plans<T>) {
-        let (rows, carried) = (plans.resolution.grid[0], plans.resolution.carried[0]);
+        let (plan, carried) = (&plans.inverse[0], plans.resolution.carried[0]);
         for lines in [&mut self.plus, &mut self.minus] {
-            lines.clear(carried + 1..rows - carried);
-            plans.inverse[0].run(simd, lines, &mut self.spare);
+            plan.clear_beyond(carried, lines);
+            plan.run(simd, lines, &mut self.spare);
         }
     }
 
@@ -218,9 +227,11 @@ impl<T: Real> Columns<T> {
         for group in rows {
             let line = group.line.numbers::<L>();
             let mut columns = [[[T::zero(); L]; 2]; L];
-            columns[..carried].copy_from_slice(&line[first..first + carried]);
-            transpose(&columns, group.place(&mut self.plus));
-            for (c, column) in columns[..carried].iter_mut().enumerate() {
+            transpose(
+                some(line, first, carried, &mut columns),
+                group.place(&mut self.plus),
+            );
+            for (c, column) in columns.iter_mut().enumerate().take(carried) {
                 *column = conjugate(&line[(length - first - c) % length]);
             }
             transpose(&columns, group.place(&mut self.minus));
@@ -245,8 +256,10 @@ impl<T: Real> Columns<T> {
         for group in rows {
             let line = group.line.numbers::<L>();
             let mut columns = [[[T::zero(); L]; 2]; L];
-            columns[..width].copy_from_slice(&line[first..first + width]);
-            transpose(&columns, group.place(&mut self.plus));
+            transpose(
+                some(line, first, width, &mut columns),
+                group.place(&mut self.plus),
+            );
         }
     }
 
@@ -309,7 +322,7 @@ impl<T: Real> Rows<T> {
         plans: &Plans<T>,
     ) {
         let (length, carried) = (plans.resolution.grid[1], plans.resolution.carried[1]);
-        self.line.clear(carried + 1..length - carried);
+        plans.inverse[1].clear_beyond(carried, &mut self.line);
         with_lanes!(T, S, self.gather(columns, length));
         plans.inverse[1].run(simd, &mut self.line, &mut self.spare);
     }
@@ -324,8 +337,13 @@ impl<T: Real> Rows<T> {
             let (first, carried) = (group.first, group.carried);
             let mut columns = [[[T::zero(); L]; 2]; L];
             let line = self.line.numbers_mut::<L>();
-            transpose(rows(&group.plus, self.first), &mut columns);
-            line[first..first + carried].copy_from_slice(&columns[..carried]);
+            if carried == L {
+                let columns = line[first..].first_chunk_mut().expect("carried columns");
+                transpose(rows(&group.plus, self.first), columns);
+            } else {
+                transpose(rows(&group.plus, self.first), &mut columns);
+                line[first..first + carried].copy_from_slice(&columns[..carried]);
+            }
             transpose(rows(&group.minus, self.first), &mut columns);
             // The minus column of wave number 0 is the plus column: left out.
             for c in usize::from(first == 0)..carried {
@@ -366,6 +384,21 @@ impl<T: Real> Rows<T> {
 fn rows<T: Real, const L: usize>(lines: &Lines<T>, first: usize) -> &[Numbers<T, L>; L] {
     let rows = lines.numbers::<L>()[first..].first_chunk();
     rows.expect("columns have padded rows")
+}
+
+/// `count` positions of a line from `first` on, and zeros for the rest of the group.
+#[inline(always)]
+fn some<'a, T: Real, const L: usize>(
+    line: &'a [Numbers<T, L>],
+    first: usize,
+    count: usize,
+    filled: &'a mut [Numbers<T, L>; L],
+) -> &'a [Numbers<T, L>; L] {
+    if count == L {
+        return line[first..].first_chunk().expect("as many columns");
+    }
+    filled[..count].copy_from_slice(&line[first..first + count]);
+    filled
 }
 
 #[inline(always)]

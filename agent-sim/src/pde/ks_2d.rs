@@ -56,8 +56,13 @@ pub enum Stages {
 ///
 /// The step is bounded by the nonlinear term alone, see [`LARGEST_STABLE_DT`].
 ///
-/// Steps of larger grids use all threads unless the caller already runs in rayon's pool; the
-/// result is the same to the last bit.
+/// Grids from 128 × 128 points on use all threads unless the caller already runs in rayon's pool;
+/// the result is the same to the last bit. (On smaller ones, moving the data to another core takes
+/// as long as working on it.)
+///
+/// Fields are real because each step begins with one; within a step, rounding errors that are not
+/// grow like any perturbation. Long runs should therefore be made of many steps, not of one with
+/// many substeps.
 pub struct Ks2d<T> {
     plans: Plans<T>,
     real: RealField<T>,
@@ -175,11 +180,12 @@ impl<T: Real> Ks2d<T> {
             length > 0.0 && dt > 0.0 && (length * dt).is_finite(),
             "length {length}, dt {dt}"
         );
-        let plans = Plans::new(Resolution {
+        let resolution = Resolution {
             points,
             grid: points,
             carried: points.map(|n| (n - 1) / 3), // the largest integer below 2/3 · n/2
-        });
+        };
+        let plans = Plans::new(resolution, true);
         let real = RealField::new(points);
         let [n0, n1] = points;
         let groups = Columns::all(&plans)

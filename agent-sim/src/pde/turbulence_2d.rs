@@ -9,6 +9,7 @@ use num_traits::Zero;
 use pulp::{Arch, Simd, WithSimd};
 use rustfft::num_complex::Complex;
 use std::f64::consts::PI;
+use std::ops::Range;
 
 /// What the advection term is multiplied by in the authors' code: on the way to the padded grid
 /// of 3/2 · 3/2 as many points, spectra are not rescaled, which weakens both factors of the product
@@ -40,8 +41,13 @@ pub const AS_PUBLISHED_ADVECTION: f64 = 16.0 / 81.0;
 /// In time: the classical Runge–Kutta scheme of fourth order, diffusion included; see
 /// [`largest_stable_dt`].
 ///
-/// Steps of larger grids use all threads unless the caller already runs in rayon's pool; the
-/// result is the same to the last bit.
+/// Grids from 128 × 128 points on use all threads unless the caller already runs in rayon's pool;
+/// the result is the same to the last bit. (On smaller ones, moving the data to another core takes
+/// as long as working on it.)
+///
+/// Fields are real because each step begins with one; within a step, rounding errors that are not
+/// grow like any perturbation. Long runs should therefore be made of many steps, not of one with
+/// many substeps.
 pub struct Turbulence2d<T> {
     plans: Plans<T>,
     real: RealField<T>,
@@ -115,7 +121,7 @@ impl<T: Real> Turbulence2d<T> {
             grid: points.map(|n| fast_size(3 * n / 2)),
             carried: points.map(|n| n / 2 - 1),
         };
-        let plans = Plans::new(resolution);
+        let plans = Plans::new(resolution, false);
         let real = RealField::new(points);
         let mut rows = Rows::all(&plans);
         rows.retain(|group| group.first < resolution.grid[0]);
@@ -234,51 +240,61 @@ impl<T: Real> Group<T> {
         }
     }
 
-    /// Moves mode `j` on to the next stage, given what the products contribute to its rate.
+    /// Moves `modes` on to the next stage. Their products stand in the columns from `at` on; those
+    /// without any only diffuse.
     #[inline(always)]
     fn update<S: Simd>(
         &mut self,
         simd: S,
-        j: usize,
-        advection: Option<WideComplex<T, S>>,
+        modes: Range<usize>,
+        at: Option<usize>,
         stage: Stage<T>,
         constants: &Constants<T>,
     ) {
-        let kx = Wide::load(simd, self.kx.wide::<S>()[0]);
-        let ky = Wide::splat(simd, self.ky[j]);
-        let damping = (kx * kx + ky * ky) * Wide::splat(simd, constants.viscosity);
-        let now = &mut self.stage.wide_mut::<S>()[j];
-        let end = &mut self.end.wide_mut::<S>()[j];
-        let start = &mut self.start.wide_mut::<S>()[j];
-        let force = WideComplex::load(simd, self.force.wide::<S>()[j]);
-        let mut rate = force - WideComplex::load(simd, *now) * damping;
-        if let Some(advection) = advection {
-            rate = rate + advection * Wide::splat(simd, constants.advection);
+        let count = modes.len();
+        let kx = Wide::<T, S>::load(simd, self.kx.wide::<S>()[0]);
+        let [viscosity, factor, weight, reach] = [
+            Wide::splat(simd, constants.viscosity),
+            Wide::splat(simd, constants.advection),
+            Wide::splat(simd, stage.weight),
+            Wide::splat(simd, stage.reach),
+        ];
+        let ky = &self.ky[modes.clone()];
+        let force = &self.force.wide::<S>()[modes.clone()];
+        let start = &mut self.start.wide_mut::<S>()[modes.clone()];
+        let end = &mut self.end.wide_mut::<S>()[modes.clone()];
+        let now = &mut self.stage.wide_mut::<S>()[modes];
+        let products = at.map(|at| {
+            let plus = &self.columns.plus.wide::<S>()[at..][..count];
+            (plus, &self.columns.minus.wide::<S>()[at..][..count])
+        });
+        for j in 0..count {
+            let ky = Wide::splat(simd, ky[j]);
+            let (xx, yy) = (kx * kx, ky * ky);
+            let damping = (xx + yy) * viscosity;
+            let mut rate =
+                WideComplex::load(simd, force[j]) - WideComplex::load(simd, now[j]) * damping;
+            if let Some((plus, minus)) = products {
+                // (i/4)(K̄² A − K² B), the constants in `factor`.
+                let a = WideComplex::load(simd, plus[j]);
+                let b = WideComplex::load(simd, minus[j]);
+                let cross = kx * ky;
+                let (cross, squares) = ((cross + cross) * factor, (xx - yy) * factor);
+                rate = rate
+                    + WideComplex::new(
+                        cross * (a.re + b.re) - squares * (a.im - b.im),
+                        cross * (a.im + b.im) + squares * (a.re - b.re),
+                    );
+            }
+            let sum = WideComplex::load(simd, end[j]) + rate * weight;
+            end[j] = sum.stored();
+            if stage.last {
+                start[j] = sum.stored();
+                now[j] = sum.stored();
+            } else {
+                now[j] = (WideComplex::load(simd, start[j]) + rate * reach).stored();
+            }
         }
-        let sum = WideComplex::load(simd, *end) + rate * Wide::splat(simd, stage.weight);
-        *end = sum.stored();
-        if stage.last {
-            *start = *end;
-            *now = *end;
-        } else {
-            let next = WideComplex::load(simd, *start) + rate * Wide::splat(simd, stage.reach);
-            *now = next.stored();
-        }
-    }
-
-    /// (i/4)(K̄² A − K² B) of mode `j`, but for the constant; A and B stand at `at`.
-    #[inline(always)]
-    fn advection<S: Simd>(&self, simd: S, j: usize, at: usize) -> WideComplex<T, S> {
-        let kx = Wide::load(simd, self.kx.wide::<S>()[0]);
-        let ky = Wide::splat(simd, self.ky[j]);
-        let a = WideComplex::load(simd, self.columns.plus.wide::<S>()[at]);
-        let b = WideComplex::load(simd, self.columns.minus.wide::<S>()[at]);
-        let (squares, cross) = (kx * kx - ky * ky, kx * ky);
-        let cross = cross + cross;
-        WideComplex::new(
-            cross * (a.re + b.re) - squares * (a.im - b.im),
-            cross * (a.im + b.im) + squares * (a.re - b.re),
-        )
     }
 
     /// Passes the velocity z of `stage` on to the rows.
@@ -374,21 +390,13 @@ impl<T: Real> WithSimd for Evaluate<'_, T> {
         } = self;
         let [low, high] = plans.resolution.carried_modes();
         if group.columns.carried == 0 {
-            for j in 0..high.0.end {
-                group.update(simd, j, None, stage, constants);
-            }
-            return;
+            return group.update(simd, 0..high.0.end, None, stage, constants);
         }
         group.columns.receive(simd, rows.iter(), plans);
-        for j in low.0.end..high.0.start {
-            group.update(simd, j, None, stage, constants);
-        }
+        let nyquist = low.0.end..high.0.start;
+        group.update(simd, nyquist, None, stage, constants);
         for (modes, at) in [low, high] {
-            let first = modes.start;
-            for j in modes {
-                let advection = group.advection(simd, j, at + j - first);
-                group.update(simd, j, Some(advection), stage, constants);
-            }
+            group.update(simd, modes, Some(at), stage, constants);
         }
         group.send_velocity(simd, plans);
     }
