@@ -383,14 +383,19 @@ fn picture(team: &Team, points: &[Point], source: &str) -> Result<String, DrawEr
         let Some(figure) = point.summary.as_ref().map(|s| s.headline(problem.scoring)) else {
             continue;
         };
+        // The field's own spread is no news, and its band would cover everybody's.
+        let std = match point.controller {
+            Kind::None => 0.0,
+            _ => figure.std,
+        };
         let scored = Scored {
             x: match by_share {
                 true => point.fraction.unwrap_or(0.0),
                 false => point.agents as f64,
             },
             mean: figure.mean,
-            low: (figure.mean - figure.std).max(0.0),
-            high: figure.mean + figure.std,
+            low: (figure.mean - std).max(0.0),
+            high: figure.mean + std,
         };
         match series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push(scored),
