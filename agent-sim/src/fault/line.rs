@@ -1,7 +1,7 @@
 //! Faults of the line that carries observations to an agent.
 
 use super::{OwnedObservation, Scope};
-use crate::link::{Link, LinkError};
+use crate::link::{Link, LinkError, frame_room};
 use agent_core::agent::Action;
 use agent_core::message::{Command, FrameError, Observation, decode_frame, encode_frame};
 use rand::RngExt;
@@ -228,11 +228,8 @@ impl<L: Link> Link for Corrupt<L> {
             seq: self.seq,
             observation: *observation,
         };
-        let samples = observation.patch.field.len() + observation.patch.target.len();
-        // Four bytes a sample, 64 for everything else in the message, and what framing adds to
-        // that (COBS: one byte in 254; CRC and end: 5).
         self.frame.clear();
-        self.frame.resize((4 * samples + 64) * 255 / 254 + 8, 0);
+        self.frame.resize(frame_room(observation), 0);
         let frame = encode_frame(&command, &mut self.frame)?;
         damage(frame, &mut self.rng);
         match decode_frame(frame) {

@@ -1,6 +1,6 @@
 //! A link that keeps what passes.
 
-use super::{Link, LinkError};
+use super::{Link, LinkError, frame_room};
 use agent_core::agent::Action;
 use agent_core::message::{Command, Observation, Report, encode_frame};
 
@@ -41,10 +41,7 @@ impl<L> Recorder<L> {
 impl<L: Link> Link for Recorder<L> {
     fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
         self.seq = self.seq.wrapping_add(1);
-        let samples = observation.patch.field.len() + observation.patch.target.len();
-        // Four bytes a sample, 64 for everything else in the message, and what framing adds to
-        // that (COBS: one byte in 254; CRC and end: 5).
-        let mut buffer = vec![0; (4 * samples + 64) * 255 / 254 + 8];
+        let mut buffer = vec![0; frame_room(observation)];
         let command = Command::Observe {
             seq: self.seq,
             observation: *observation,

@@ -170,10 +170,7 @@ mod tests {
 
     /// Test sets' README: mean u² is 12.62, sd 2.30, over 20 episodes, whose mean scatters by
     /// 2.30/√20 = 0.51; that of 60 by 0.30. Three standard deviations of the difference are 1.8.
-    ///
-    /// Slow without optimisation: `cargo test --release -p agent-sim fresh -- --ignored`
     #[test]
-    #[ignore = "half a minute"]
     fn fresh_episodes_lie_on_the_attractor() {
         let energies: Vec<f64> = (0..60)
             .into_par_iter()

@@ -223,10 +223,7 @@ mod tests {
 
     /// Test sets' README: mean ω² is 85.97, sd 10.03, over 20 episodes, whose mean scatters by
     /// 10.03/√20 = 2.2; that of 100 by 1.0. Three standard deviations of the difference are 7.3.
-    ///
-    /// Slow without optimisation: `cargo test --release -p agent-sim fresh -- --ignored`
     #[test]
-    #[ignore = "half a minute"]
     fn fresh_episodes_have_the_enstrophy_of_the_test_set() {
         let squares: Vec<f64> = (0..100)
             .into_par_iter()
