@@ -1,0 +1,59 @@
+//! What fields do in one control interval, with an adjoint beside each.
+//!
+//! Written anew for gradients; the simulator's steppers are the truth that tests hold these to.
+
+pub mod heat_1d;
+
+use std::fmt::Debug;
+
+/// One control interval of a few episodes at once.
+///
+/// All arrays are row-major with the episode first: fields are `[episodes, grid]`, forcings
+/// `[episodes, components, grid]`, where agents that stir the medium have one component per axis.
+pub trait Physics<T>: Debug + Send + Sync {
+    /// Values per episode that [`advance`](Self::advance) leaves for [`adjoint`](Self::adjoint).
+    fn tape_len(&self) -> usize {
+        0
+    }
+
+    /// Values per episode of room that either may overwrite.
+    fn scratch_len(&self) -> usize;
+
+    /// Fields at the end of the interval, from those at its start and the forcing held over it.
+    fn advance(
+        &self,
+        episodes: usize,
+        fields: &[T],
+        forcing: &[T],
+        next: &mut [T],
+        tape: &mut [T],
+        scratch: &mut [T],
+    );
+
+    /// Sets the gradients of `fields` and `forcing` from that of the fields at the interval's end.
+    fn adjoint(&self, episodes: usize, at: Interval<T>, g: Gradients<T>, scratch: &mut [T]);
+}
+
+/// The interval that an adjoint goes back through.
+#[derive(Debug, Clone, Copy)]
+pub struct Interval<'a, T> {
+    /// Fields at its start.
+    pub fields: &'a [T],
+    /// The forcing held over it.
+    pub forcing: &'a [T],
+    /// Fields at its end.
+    pub next: &'a [T],
+    /// What [`Physics::advance`] left.
+    pub tape: &'a [T],
+}
+
+/// Gradients on either side of an interval.
+#[derive(Debug)]
+pub struct Gradients<'a, T> {
+    /// Of the fields at its end; given.
+    pub next: &'a [T],
+    /// Of the fields at its start; set.
+    pub fields: &'a mut [T],
+    /// Of the forcing; set.
+    pub forcing: &'a mut [T],
+}
