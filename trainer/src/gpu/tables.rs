@@ -1,0 +1,138 @@
+//! Matrices of the physics, computed in double precision.
+
+use agent_sim::problem::{Problem, fkpp_1d, heat_1d};
+
+/// What a field does in one control interval.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Physics {
+    /// Diffusion on a line, with or without growth.
+    Line(Line),
+}
+
+impl Physics {
+    /// Of a problem; none where there are no kernels for it.
+    pub fn of(problem: &Problem) -> Option<Self> {
+        Some(match problem.name {
+            "heat-1d" => Self::Line(Line::heat(problem)),
+            "fkpp-1d" => Self::Line(Line::fisher(problem)),
+            _ => return None,
+        })
+    }
+}
+
+/// What of an inverse's row is dropped beyond its band, relative to its diagonal: below what single
+/// precision can tell.
+const NEGLIGIBLE: f64 = 1e-9;
+
+/// A diffusion step on a line, `z⁺ = A⁻¹ (z + q D z + …)`, A being `1 + 2p` on its diagonal and `−p`
+/// beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// q, the explicit share of the diffusion.
+    pub explicit_ratio: f64,
+    /// ρ of the reaction ρ z (1 − z).
+    pub growth: f64,
+    /// Whether densities are cut to 0..1.
+    pub clipped: bool,
+    /// Cells to each side of the diagonal that count.
+    pub band: usize,
+    /// A⁻¹, [offset + band, cell], zero on the walls.
+    pub inverse: Vec<f64>,
+}
+
+impl Line {
+    /// Crank–Nicolson for the heat equation.
+    pub fn heat(problem: &Problem) -> Self {
+        let half = 0.5 * ratio(problem, heat_1d::DIFFUSIVITY);
+        let (band, inverse) = banded_inverse(problem.grid.len(), half);
+        Self {
+            explicit_ratio: half,
+            growth: 0.0,
+            clipped: false,
+            band,
+            inverse,
+        }
+    }
+
+    /// Backward Euler for the diffusion of Fisher's equation, forward Euler for the rest.
+    pub fn fisher(problem: &Problem) -> Self {
+        let whole = ratio(problem, fkpp_1d::DIFFUSIVITY);
+        let (band, inverse) = banded_inverse(problem.grid.len(), whole);
+        Self {
+            explicit_ratio: 0.0,
+            growth: fkpp_1d::GROWTH,
+            clipped: true,
+            band,
+            inverse,
+        }
+    }
+}
+
+/// ν Δt / Δx².
+fn ratio(problem: &Problem, diffusivity: f64) -> f64 {
+    let dx = heat_1d::scheme_spacing(problem.grid.points[0]);
+    diffusivity * problem.control_interval / (dx * dx)
+}
+
+/// The inverse of the matrix with `1 + 2p` on the diagonal and `−p` beside it on the interior of a
+/// line of `n` points, zero on its ends: how far from the diagonal it counts, and
+/// [offset + band, cell] of it.
+///
+/// Its entries fall off by λ per cell, λ + 1/λ = (1 + 2p)/p.
+pub fn banded_inverse(n: usize, p: f64) -> (usize, Vec<f64>) {
+    let half = (1.0 + 2.0 * p) / (2.0 * p);
+    let falloff = half - (half * half - 1.0).sqrt();
+    let band = ((NEGLIGIBLE.ln() / falloff.ln()).ceil() as usize).min(n - 1);
+    let mut table = vec![0.0; (2 * band + 1) * n];
+    for unit in 1..n - 1 {
+        for (j, value) in inverse_column(n, p, unit).into_iter().enumerate() {
+            if j.abs_diff(unit) <= band {
+                // Row j, column unit: the offset is unit − j.
+                table[(unit + band - j) * n + j] = value;
+            }
+        }
+    }
+    (band, table)
+}
+
+/// Elimination for the unit vector of an interior point.
+fn inverse_column(n: usize, p: f64, unit: usize) -> Vec<f64> {
+    let (mut pivot, mut value) = (vec![0.0; n], vec![0.0; n]);
+    for j in 1..n - 1 {
+        let scale = 1.0 / (1.0 + 2.0 * p - p * pivot[j - 1]);
+        pivot[j] = p * scale;
+        value[j] = (f64::from(u8::from(j == unit)) + p * value[j - 1]) * scale;
+    }
+    for j in (1..n - 1).rev() {
+        value[j] += pivot[j] * value[j + 1];
+    }
+    value[n - 1] = 0.0;
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A A⁻¹ = 1 on the interior, for the two published ratios (heat: r/2 = 1, Fisher: 0.05).
+    #[test]
+    fn the_banded_inverse_inverts() {
+        for p in [1.0, 0.05] {
+            let (n, (band, table)) = (100, banded_inverse(100, p));
+            let entry = |j: usize, k: usize| match j.abs_diff(k) <= band {
+                true => table[(k + band - j) * n + j],
+                false => 0.0,
+            };
+            for j in 1..n - 1 {
+                for k in 1..n - 1 {
+                    let product = (1.0 + 2.0 * p) * entry(j, k)
+                        - p * (entry(j - 1, k) + entry(j + 1, k));
+                    let unit = f64::from(u8::from(j == k));
+                    assert!((product - unit).abs() < 4.0 * NEGLIGIBLE, "{p} {j} {k}");
+                }
+            }
+            assert!((0..n).all(|k| entry(0, k) == 0.0 && entry(n - 1, k) == 0.0));
+            assert!(band < n / 4, "{band}");
+        }
+    }
+}
