@@ -1,7 +1,7 @@
 //! Freezing a trained policy into the blob that agents carry, and reading one back for people.
 
 use crate::checkpoint::Checkpoint;
-use crate::learn::{Differentiation, Trainer};
+use crate::learn::Trainer;
 use crate::policy::{PolicyConfig, Shape};
 use agent_core::policy::{
     Activation, Channel, Dense, DenseWeights, Fusion, Header, Limits, Network, Norm, Policy,
@@ -35,7 +35,7 @@ pub fn from_checkpoint(checkpoint: Checkpoint, device: &Device) -> Result<Vec<u8
         seed: checkpoint.config.seed,
         steps: checkpoint.step,
     };
-    let trainer = Trainer::resume(checkpoint, Differentiation::Fused, device)?;
+    let trainer = Trainer::resume(checkpoint, device)?;
     blob(
         problem,
         &trainer.policy_config,
@@ -72,9 +72,8 @@ fn fold_gains(config: &PolicyConfig, parameters: &[f32]) -> Vec<f32> {
     let mut folded = parameters.to_vec();
     let [inputs, outputs] = config.shape.layers()[0];
     let rows = folded[..inputs * outputs].chunks_exact_mut(outputs);
-    for (i, row) in rows.enumerate() {
-        let gain = config.gains[usize::from(i >= inputs / 2)] as f32;
-        row.iter_mut().for_each(|w| *w *= gain);
+    for (gain, row) in config.sight.gains(config.shape.axes).iter().zip(rows) {
+        row.iter_mut().for_each(|w| *w *= *gain as f32);
     }
     folded
 }

@@ -1,12 +1,12 @@
 //! The training loop: draw fresh episodes, roll them out, follow the gradient.
 
 use crate::checkpoint::Checkpoint;
-use crate::loss::{self, TERMS, Term};
+use crate::loss::{TERMS, Term};
 use crate::operation::{Batch, rollout};
 use crate::policy::{Policy, PolicyConfig};
-use crate::reference;
 use crate::rollout::ClosedLoop;
-use agent_sim::problem::{self, Episode, Problem};
+use crate::trial::Trial;
+use agent_sim::problem::{self, Episode, Headline, Problem};
 use agent_sim::random_field::episode_rng;
 use anyhow::{Context, Result, ensure};
 use burn::module::{Module, ModuleVisitor, Param};
@@ -14,6 +14,7 @@ use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device, Tensor};
 use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,52 +27,140 @@ pub struct TrainConfig {
     pub seed: u64,
     /// Episodes per step.
     pub batch: usize,
-    /// Swarm sizes; each step draws one of them, and a size named twice is drawn twice as often.
-    pub agents: Vec<usize>,
     /// Control steps per episode.
     pub horizon: usize,
-    /// Learning rate of the first step.
-    pub learning_rate: f64,
-    /// Steps in which the learning rate halves.
-    pub half_life: f64,
+    /// Learning rate over the steps.
+    pub schedule: Schedule,
     /// Gradients longer than this are shortened to it.
     pub clip: f64,
-    /// Weight of the effort in the loss.
-    pub effort_weight: f64,
-    /// Weight of the error after the last step, besides the published terms.
-    pub final_weight: f64,
+    /// Weights of [`Term::ALL`] in the loss.
+    pub weights: [f64; TERMS],
+    /// What training episodes have beyond the published experiment.
+    pub hardening: Hardening,
     /// Steps between two validations.
     pub validate_every: u64,
     /// Episodes of a validation.
     pub validation_episodes: usize,
+    /// Validations without a better score after which training ends; 0 for never.
+    pub patience: u64,
+    /// Times that training goes back to the last good state, with half the learning rate, when the
+    /// loss stops being a number.
+    pub retreats: u32,
 }
 
-impl TrainConfig {
-    /// The published settings of a problem, except that every step draws fresh episodes.
-    pub fn of(problem: &Problem) -> Self {
-        Self {
-            seed: 0,
-            batch: 32,
-            agents: vec![problem.agents],
-            horizon: problem.horizon,
-            learning_rate: 1e-3,
-            half_life: 2000.0,
-            clip: 1.0,
-            effort_weight: problem.loss.effort,
-            final_weight: 0.0,
-            validate_every: 100,
-            validation_episodes: 128,
+/// Learning rate over the steps.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Schedule {
+    /// From `rate` on, halving every `half_life` steps.
+    Decay {
+        /// Rate of the first step.
+        rate: f64,
+        /// Steps in which it halves.
+        half_life: f64,
+    },
+    /// Up to `rate` over `warm_up` steps, then down half a cosine to a hundredth of it at `steps`.
+    Cosine {
+        /// Highest rate.
+        rate: f64,
+        /// Steps until then.
+        warm_up: u64,
+        /// Steps until the end.
+        steps: u64,
+    },
+}
+
+impl Schedule {
+    /// The learning rate of step `step`.
+    pub fn at(&self, step: u64) -> f64 {
+        match *self {
+            Self::Decay { rate, half_life } => rate * 0.5f64.powf(step as f64 / half_life),
+            Self::Cosine { rate, warm_up, .. } if step < warm_up => {
+                rate * (step + 1) as f64 / warm_up as f64
+            }
+            Self::Cosine {
+                rate,
+                warm_up,
+                steps,
+            } => {
+                let done = (step - warm_up) as f64 / steps.saturating_sub(warm_up).max(1) as f64;
+                let share = 0.5 * (1.0 + (std::f64::consts::PI * done.min(1.0)).cos());
+                rate * (0.01 + 0.99 * share)
+            }
+        }
+    }
+
+    /// The highest rate.
+    pub fn rate_mut(&mut self) -> &mut f64 {
+        match self {
+            Self::Decay { rate, .. } | Self::Cosine { rate, .. } => rate,
         }
     }
 }
 
-/// How the loop is differentiated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Differentiation {
-    /// One operation with a hand-written adjoint; CPU backends.
-    Fused,
-    /// Tensor operations; any backend.
-    Plain,
+/// What training episodes have beyond the published experiment, so that one policy serves other
+/// swarms, and swarms in which something goes wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hardening {
+    /// Swarm sizes; each step draws one of them, and a size named twice is drawn twice as often.
+    pub agents: Vec<usize>,
+    /// Forms of the problem, each step drawing one; an empty name is the problem as it is.
+    pub variants: Vec<String>,
+    /// Agents start up to this far from their place along each axis.
+    pub scatter: f64,
+    /// Share of the episodes in which agents die.
+    pub deadly_episodes: f64,
+    /// Largest share of the agents that die in one, at random times.
+    pub deaths: f64,
+    /// Largest standard deviation of sensor noise; every episode draws its own.
+    pub sensor_noise: f64,
+    /// Largest standard deviation of actuator noise; every episode draws its own.
+    pub actuator_noise: f64,
+    /// Most steps by which actions come late; every episode draws its own.
+    pub delay: usize,
+}
+
+impl Hardening {
+    /// The published experiment and nothing else.
+    pub fn none(problem: &Problem) -> Self {
+        Self {
+            agents: vec![problem.agents],
+            variants: vec![String::new()],
+            scatter: 0.0,
+            deadly_episodes: 0.0,
+            deaths: 0.0,
+            sensor_noise: 0.0,
+            actuator_noise: 0.0,
+            delay: 0,
+        }
+    }
+
+    /// Draws the conditions of one episode.
+    fn draw(&self, closed_loop: &ClosedLoop, episode: Episode, rng: &mut ChaCha8Rng) -> Trial {
+        let mut trial = Trial::plain(&closed_loop.problem, closed_loop.agents, episode);
+        let [low, high] = closed_loop.problem.reach;
+        if self.scatter > 0.0 {
+            for place in &mut trial.start {
+                for axis in 0..closed_loop.problem.grid.axes {
+                    let off = rng.random_range(-self.scatter..=self.scatter);
+                    place[axis] = (place[axis] + off).clamp(low[axis], high[axis]);
+                }
+            }
+        }
+        if rng.random_bool(self.deadly_episodes) {
+            let share = rng.random_range(0.0..=self.deaths);
+            for dies_at in &mut trial.dies_at {
+                if rng.random_bool(share) {
+                    *dies_at = rng.random_range(0..closed_loop.horizon);
+                }
+            }
+        }
+        let level = |rng: &mut ChaCha8Rng, most: f64| most * rng.random_range(0.0..=1.0);
+        trial.sensor_noise = level(rng, self.sensor_noise);
+        trial.actuator_noise = level(rng, self.actuator_noise);
+        trial.delay = rng.random_range(0..=self.delay);
+        trial.noise_seed = rng.random();
+        trial
+    }
 }
 
 /// Mean terms over a stretch of training steps.
@@ -97,9 +186,12 @@ pub struct Validation {
 }
 
 impl Validation {
-    /// Mean squared error after the last control step.
-    pub fn final_error(&self) -> f64 {
-        self.terms[Term::Final as usize]
+    /// The figure that the published table shows for a problem.
+    pub fn score(&self, headline: Headline) -> f64 {
+        match headline {
+            Headline::Final => self.terms[Term::Final as usize],
+            Headline::TimeMean => self.terms[Term::Track as usize],
+        }
     }
 }
 
@@ -133,10 +225,15 @@ impl History {
     }
 
     /// The best validation.
-    pub fn best(&self) -> Option<&Validation> {
-        self.validations
-            .iter()
-            .min_by(|a, b| a.final_error().total_cmp(&b.final_error()))
+    pub fn best(&self, headline: Headline) -> Option<&Validation> {
+        (self.validations.iter())
+            .min_by(|a, b| a.score(headline).total_cmp(&b.score(headline)))
+    }
+
+    /// Validations since the best one.
+    pub fn since_best(&self, headline: Headline) -> u64 {
+        let best = self.best(headline).map_or(0, |best| best.step);
+        self.validations.iter().filter(|v| v.step > best).count() as u64
     }
 }
 
@@ -165,19 +262,24 @@ pub struct Trainer {
     pub step: u64,
     /// How it went.
     pub history: History,
-    differentiation: Differentiation,
+    /// How often it had to go back.
+    pub retreats: u32,
     device: Device,
     policy: Policy,
     optimiser: ModuleOptimizer,
-    /// One for each entry of `config.agents`.
+    /// Where to go back to: policy and optimiser as they last were when all was well.
+    good: (Policy, ModuleOptimizer),
+    /// One for each pair of a variant and an entry of the swarm sizes.
     closed_loops: Vec<Arc<ClosedLoop>>,
-    validation: Arc<[Episode]>,
+    validation: Vec<Episode>,
 }
 
 /// Validation episodes come from the streams of this seed, flipped: never seen in training.
 const VALIDATION_SEED: u64 = 0x7661_6c69_6461_7465;
 /// Swarm sizes come from the streams of this seed, flipped.
 const SIZE_SEED: u64 = 0x7377_6172_6d73_697a;
+/// What befalls agents comes from the streams of this seed, flipped.
+const HARDENING_SEED: u64 = 0x6861_7264_656e_696e;
 
 impl Trainer {
     /// A training that has not begun.
@@ -185,70 +287,60 @@ impl Trainer {
         problem: &'static Problem,
         config: TrainConfig,
         policy_config: PolicyConfig,
-        differentiation: Differentiation,
         device: &Device,
-    ) -> Self {
+    ) -> Result<Self> {
         let device = device.clone().autodiff();
         let policy = policy_config.init(config.seed, &device);
         let optimiser = AdamConfig::new().with_epsilon(1e-8).init();
-        let mut by_size: BTreeMap<usize, Arc<ClosedLoop>> = BTreeMap::new();
-        let closed_loops = (config.agents.iter())
-            .map(|&agents| {
-                let closed_loop = by_size.entry(agents).or_insert_with(|| {
-                    let PolicyConfig { shape, gains } = policy_config.clone();
-                    Arc::new(ClosedLoop::new(
-                        problem,
-                        agents,
-                        config.horizon,
-                        shape,
-                        gains,
-                    ))
+        let mut by_size: BTreeMap<(&str, usize), Arc<ClosedLoop>> = BTreeMap::new();
+        let mut closed_loops = Vec::new();
+        for variant in &config.hardening.variants {
+            let problem = match variant.as_str() {
+                "" => *problem,
+                name => problem.with_variant(name)?,
+            };
+            for &agents in &config.hardening.agents {
+                let closed_loop = by_size.entry((variant, agents)).or_insert_with(|| {
+                    Arc::new(ClosedLoop::new(&problem, agents, config.horizon, &policy_config))
                 });
-                closed_loop.clone()
-            })
-            .collect();
+                closed_loops.push(closed_loop.clone());
+            }
+        }
+        ensure!(!closed_loops.is_empty(), "a training needs a swarm size and a form of the problem");
         let validation = (0..config.validation_episodes as u64)
             .into_par_iter()
             .map(|k| (problem.draw)(&mut episode_rng(config.seed ^ VALIDATION_SEED, k)))
-            .collect::<Vec<_>>()
-            .into();
-        Self {
+            .collect();
+        Ok(Self {
             problem,
             config,
             policy_config,
             step: 0,
             history: History::default(),
-            differentiation,
+            retreats: 0,
             device,
+            good: (policy.clone(), optimiser.clone()),
             policy,
             optimiser,
             closed_loops,
             validation,
-        }
+        })
     }
 
     /// The training a checkpoint was taken from, to the bit.
-    pub fn resume(
-        checkpoint: Checkpoint,
-        differentiation: Differentiation,
-        device: &Device,
-    ) -> Result<Self> {
+    pub fn resume(checkpoint: Checkpoint, device: &Device) -> Result<Self> {
         let problem = problem::by_name(&checkpoint.problem)?;
-        let mut trainer = Self::new(
-            problem,
-            checkpoint.config,
-            checkpoint.policy,
-            differentiation,
-            device,
-        );
+        let mut trainer = Self::new(problem, checkpoint.config, checkpoint.policy, device)?;
         let fault = "the checkpoint's network or optimiser state cannot be read";
         let record =
             ModuleRecord::from_bytes(Bytes::from_bytes_vec(checkpoint.model)).context(fault)?;
         trainer.policy = trainer.policy.load_record(record);
         let state = Bytes::from_bytes_vec(checkpoint.optimiser);
         trainer.optimiser = trainer.optimiser.from_bytes(state).context(fault)?;
+        trainer.good = (trainer.policy.clone(), trainer.optimiser.clone());
         trainer.step = checkpoint.step;
         trainer.history = checkpoint.history;
+        trainer.retreats = checkpoint.retreats;
         Ok(trainer)
     }
 
@@ -260,6 +352,7 @@ impl Trainer {
             config: self.config.clone(),
             policy: self.policy_config.clone(),
             step: self.step,
+            retreats: self.retreats,
             history: self.history.clone(),
             seconds,
             model: self.policy.clone().into_record().into_bytes()?.to_vec(),
@@ -272,58 +365,48 @@ impl Trainer {
         &self.policy
     }
 
+    /// The figure by which policies of this problem are compared.
+    pub fn headline(&self) -> Headline {
+        self.problem.scoring.headline
+    }
+
     /// Learning rate of the next step.
     pub fn learning_rate(&self) -> f64 {
-        self.config.learning_rate * 0.5f64.powf(self.step as f64 / self.config.half_life)
+        self.config.schedule.at(self.step) * 0.5f64.powi(self.retreats as i32)
     }
 
-    fn weights(&self) -> [f64; TERMS] {
-        let mut weights = loss::weights(&self.problem.loss);
-        weights[Term::Effort as usize] = self.config.effort_weight;
-        weights[Term::Final as usize] = self.config.final_weight;
-        weights
-    }
-
-    /// Terms of the episodes, [episodes, terms], differentiable.
-    fn rollout(&self, closed_loop: &Arc<ClosedLoop>, episodes: Arc<[Episode]>) -> Tensor<2> {
-        match self.differentiation {
-            Differentiation::Fused => rollout(
-                self.policy.flat(),
-                Batch {
-                    closed_loop: closed_loop.clone(),
-                    episodes,
-                },
-            ),
-            Differentiation::Plain => reference::rollout(
-                &self.policy,
-                &self.policy_config,
-                self.problem,
-                closed_loop.agents,
-                self.config.horizon,
-                &episodes,
-                &self.device,
-            ),
-        }
-    }
-
-    /// The swarm size of the next step: a draw that depends on the seed and the step alone, so
+    /// The closed loop of the next step: a draw that depends on the seed and the step alone, so
     /// that a resumed run goes on as if it had never stopped.
-    fn draw_size(&self) -> Arc<ClosedLoop> {
+    fn draw_loop(&self) -> Arc<ClosedLoop> {
         let mut rng = episode_rng(self.config.seed ^ SIZE_SEED, self.step);
         let index = rng.random_range(0..self.closed_loops.len());
         self.closed_loops[index].clone()
     }
 
-    /// One optimiser step on fresh episodes.
-    pub fn step(&mut self) -> Result<StepReport> {
+    /// Fresh episodes for the next step.
+    fn draw_trials(&self, closed_loop: &ClosedLoop) -> Vec<Trial> {
         let draw = self.problem.draw;
         let (seed, first) = (self.config.seed, self.step << 24);
-        let episodes: Vec<Episode> = (0..self.config.batch as u64)
+        (0..self.config.batch as u64)
             .into_par_iter()
-            .map(|k| draw(&mut episode_rng(seed, first | k)))
-            .collect();
-        let weights = self.weights();
-        let terms = self.rollout(&self.draw_size(), episodes.into()).mean_dim(0);
+            .map(|k| {
+                let episode = draw(&mut episode_rng(seed, first | k));
+                let mut rng = episode_rng(seed ^ HARDENING_SEED, first | k);
+                self.config.hardening.draw(closed_loop, episode, &mut rng)
+            })
+            .collect()
+    }
+
+    /// One optimiser step on fresh episodes.
+    pub fn step(&mut self) -> Result<StepReport> {
+        let closed_loop = self.draw_loop();
+        let trials = self.draw_trials(&closed_loop).into();
+        let batch = Batch {
+            closed_loop,
+            trials,
+        };
+        let weights = self.config.weights;
+        let terms = rollout(self.policy.flat(), batch).mean_dim(0);
         let weighted = terms.clone()
             * Tensor::<1>::from_floats(weights.map(|w| w as f32), &self.device).reshape([1, TERMS]);
         let gradients = GradientsParams::from_grads(weighted.sum().backward(), &self.policy);
@@ -332,16 +415,21 @@ impl Trainer {
         let means = host(terms);
         let terms: [f64; TERMS] = std::array::from_fn(|k| f64::from(means[k]));
         let loss = terms.iter().zip(weights).map(|(t, w)| t * w).sum::<f64>();
-        ensure!(
-            loss.is_finite() && length.is_finite(),
-            "the loss stopped being a number at step {}; start again with a smaller --lr",
-            self.step
-        );
-        self.policy = self
-            .optimiser
-            .step(self.learning_rate(), self.policy.clone(), gradients);
+        if loss.is_finite() && length.is_finite() {
+            let rate = self.learning_rate();
+            self.policy = self.optimiser.step(rate, self.policy.clone(), gradients);
+            self.history.add(self.step + 1, loss, terms);
+        } else {
+            ensure!(
+                self.retreats < self.config.retreats,
+                "the loss stopped being a number at step {}; the last good state is kept; go on \
+                 from it with a smaller --lr, or allow more --retreats",
+                self.step
+            );
+            self.retreats += 1;
+            (self.policy, self.optimiser) = self.good.clone();
+        }
         self.step += 1;
-        self.history.add(self.step, loss, terms);
         Ok(StepReport {
             step: self.step,
             loss,
@@ -356,53 +444,57 @@ impl Trainer {
     /// Several swarm sizes count alike: terms are geometric means over them, so that the best
     /// policy is not merely the best one for the smallest swarm, whose errors are the largest.
     pub fn validate(&mut self) -> bool {
-        let mut sizes = self.closed_loops.clone();
-        sizes.sort_by_key(|closed_loop| closed_loop.agents);
-        sizes.dedup_by_key(|closed_loop| closed_loop.agents);
-        let by_size: Vec<[f64; TERMS]> = sizes.iter().map(|s| self.mean_terms(s)).collect();
-        let count = by_size.len() as f64;
-        let terms = match by_size[..] {
+        let mut loops: Vec<&Arc<ClosedLoop>> = Vec::new();
+        for closed_loop in &self.closed_loops {
+            if !loops.iter().any(|l| Arc::ptr_eq(l, closed_loop)) {
+                loops.push(closed_loop);
+            }
+        }
+        let by_loop: Vec<[f64; TERMS]> = loops.into_iter().map(|l| self.mean_terms(l)).collect();
+        let count = by_loop.len() as f64;
+        let terms = match by_loop[..] {
             [only] => only,
             _ => std::array::from_fn(|k| {
-                (by_size.iter().map(|t| t[k].ln()).sum::<f64>() / count).exp()
+                (by_loop.iter().map(|t| t[k].ln()).sum::<f64>() / count).exp()
             }),
         };
         let validation = Validation {
             step: self.step,
             terms,
         };
-        let best = self
-            .history
-            .best()
-            .is_none_or(|b| validation.final_error() < b.final_error());
+        let (headline, score) = (self.headline(), validation.score(self.headline()));
+        let best = score.is_finite()
+            && (self.history.best(headline)).is_none_or(|b| score < b.score(headline));
         self.history.validations.push(validation);
+        if score.is_finite() {
+            self.good = (self.policy.clone(), self.optimiser.clone());
+        }
         best
     }
 
-    /// Mean terms of the validation episodes with one swarm size.
-    fn mean_terms(&self, closed_loop: &Arc<ClosedLoop>) -> [f64; TERMS] {
-        match self.differentiation {
-            Differentiation::Fused => {
-                let parameters = self.policy.parameters();
-                let mut sums = [0.0; TERMS];
-                // In portions as large as a training batch: their traces are there already.
-                for episodes in self.validation.chunks(self.config.batch) {
-                    let (terms, tape) = closed_loop.forward(&parameters, episodes);
-                    closed_loop.recycle(tape);
-                    for terms in terms {
-                        for (sum, term) in sums.iter_mut().zip(terms) {
-                            *sum += term;
-                        }
-                    }
+    /// Whether validation has not become better for so long that it is not worth going on.
+    pub fn is_stale(&self) -> bool {
+        let patience = self.config.patience;
+        patience > 0 && self.history.since_best(self.headline()) >= patience
+    }
+
+    /// Mean terms of the validation episodes in one closed loop, undisturbed.
+    fn mean_terms(&self, closed_loop: &ClosedLoop) -> [f64; TERMS] {
+        let parameters = self.policy.parameters();
+        let mut sums = [0.0; TERMS];
+        // In portions as large as a training batch: their traces are there already.
+        for episodes in self.validation.chunks(self.config.batch) {
+            let plain = |e: &Episode| Trial::plain(&closed_loop.problem, closed_loop.agents, e.clone());
+            let trials: Vec<Trial> = episodes.iter().map(plain).collect();
+            let (terms, tape) = closed_loop.forward(&parameters, &trials);
+            closed_loop.recycle(tape);
+            for terms in terms {
+                for (sum, term) in sums.iter_mut().zip(terms) {
+                    *sum += term;
                 }
-                sums.map(|sum| sum / self.validation.len() as f64)
-            }
-            Differentiation::Plain => {
-                let terms = self.rollout(closed_loop, self.validation.clone());
-                let means = host(terms.mean_dim(0));
-                std::array::from_fn(|k| f64::from(means[k]))
             }
         }
+        sums.map(|sum| sum / self.validation.len() as f64)
     }
 }
 

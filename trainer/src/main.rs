@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use trainer::checkpoint::Checkpoint;
 use trainer::export;
 use trainer::learn;
+use trainer::loss::Term;
 use trainer::run::{Existing, Outcome, Run};
 use trainer::store::write_atomically;
 
@@ -77,9 +78,6 @@ struct TrainArguments {
     /// Learning rate of the first step [default: 0.001].
     #[arg(long, allow_negative_numbers = true)]
     lr: Option<f64>,
-    /// Steps in which the learning rate halves [default: 2000].
-    #[arg(long, allow_negative_numbers = true)]
-    half_life: Option<f64>,
     /// Swarm sizes to train with, each step drawing one; a size named twice is drawn twice as
     /// often [default: the problem's].
     #[arg(long, value_delimiter = ',', value_name = "N,N,…", value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -121,16 +119,13 @@ enum Backend {
 }
 
 impl Backend {
-    fn open(self) -> Result<(Device, learn::Differentiation)> {
+    fn open(self) -> Result<Device> {
         match self {
             #[cfg(feature = "flex")]
-            Backend::Flex => Ok((Device::flex(), learn::Differentiation::Fused)),
+            Backend::Flex => Ok(Device::flex()),
             #[cfg(feature = "ndarray")]
             #[allow(deprecated)]
-            Backend::Ndarray => Ok((Device::ndarray(), learn::Differentiation::Fused)),
-            #[cfg(feature = "wgpu")]
-            Backend::Wgpu => Ok((
-                Device::wgpu(Default::default()),
+            Backend::Ndarray => Ok(Device::ndarray()),
                 learn::Differentiation::Plain,
             )),
             #[allow(unreachable_patterns)]
@@ -148,21 +143,8 @@ impl Backend {
 
 fn train(arguments: TrainArguments) -> Result<()> {
     let problem = problem::by_name(&arguments.problem)?;
-    if problem.name != problem::heat_1d::PROBLEM.name {
-        bail!(
-            "{} can be simulated (agent-sim run {0}) but not trained yet; the trainer knows: {}",
-            problem.name,
-            problem::heat_1d::PROBLEM.name
-        );
-    }
     let numbers = [
         ("--lr", arguments.lr, 0.001, f64::MIN_POSITIVE),
-        (
-            "--half-life",
-            arguments.half_life,
-            2000.0,
-            f64::MIN_POSITIVE,
-        ),
         ("--effort-weight", arguments.effort_weight, 0.001, 0.0),
         ("--final-weight", arguments.final_weight, 1.0, 0.0),
     ];
@@ -174,7 +156,7 @@ fn train(arguments: TrainArguments) -> Result<()> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(arguments.threads)
         .build_global()?;
-    let (device, differentiation) = arguments.backend.open()?;
+    let device = arguments.backend.open()?;
     let existing = match (arguments.resume, arguments.overwrite) {
         (true, _) => Existing::Resume,
         (_, true) => Existing::Overwrite,
@@ -183,20 +165,28 @@ fn train(arguments: TrainArguments) -> Result<()> {
     let change = |config: &mut learn::TrainConfig| {
         config.seed = arguments.seed.unwrap_or(config.seed);
         config.batch = arguments.batch.map_or(config.batch, |b| b as usize);
-        config.learning_rate = arguments.lr.unwrap_or(config.learning_rate);
-        config.half_life = arguments.half_life.unwrap_or(config.half_life);
-        config.effort_weight = arguments.effort_weight.unwrap_or(config.effort_weight);
-        config.final_weight = arguments.final_weight.unwrap_or(config.final_weight);
+        if let Some(lr) = arguments.lr {
+            *config.schedule.rate_mut() = lr;
+        }
+        for (term, weight) in [
+            (Term::Effort, arguments.effort_weight),
+            (Term::Final, arguments.final_weight),
+        ] {
+            if let Some(weight) = weight {
+                config.weights[term as usize] = weight;
+            }
+        }
         if !arguments.agents.is_empty() {
-            config.agents = arguments.agents.iter().map(|&n| n as usize).collect();
+            config.hardening.agents = arguments.agents.iter().map(|&n| n as usize).collect();
         }
     };
+    let recipe = trainer::recipe::of(problem);
     let mut run = Run::open(
         problem,
         &arguments.out,
         existing,
+        recipe,
         change,
-        differentiation,
         &device,
     )?;
     let (folder, begun) = (run.folder().display().to_string(), run.trainer().step);
@@ -219,10 +209,11 @@ fn train(arguments: TrainArguments) -> Result<()> {
     if outcome == Outcome::Interrupted {
         bail!("stopped at step {step}; the state is in '{folder}/latest', continue with --resume");
     }
-    if let Some(best) = run.trainer().history.best() {
+    let headline = run.trainer().headline();
+    if let Some(best) = run.trainer().history.best(headline) {
         println!(
-            "best validation: final mean squared error {:.3e} at step {}",
-            best.final_error(),
+            "best validation: {:.3e} at step {}",
+            best.score(headline),
             best.step
         );
     }
@@ -238,7 +229,7 @@ fn run(command: Command) -> Result<()> {
         Command::Train(arguments) => train(arguments),
         Command::Export { checkpoint, output } => {
             let loaded = Checkpoint::load(&checkpoint)?;
-            let (device, _) = Backend::default().open()?;
+            let device = Backend::default().open()?;
             let blob = export::from_checkpoint(loaded, &device)
                 .with_context(|| format!("cannot export '{}'", checkpoint.display()))?;
             write_atomically(&output, &blob)?;

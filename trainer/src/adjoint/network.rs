@@ -5,13 +5,17 @@
 //!                                                           ├─ dense, tanh ─ dense, tanh ─ action in (−1, 1)
 //! position ─ Fourier ─ dense, tanh ─ dense, tanh ───────────┘
 //! ```
+//!
+//! The two come together side by side or value by value, as [`Fusion`] says.
 
 use super::elementwise::{
-    add_rows, soft_norm, soft_norm_adjoint, squash, squash_adjoint, squash_into,
+    add_rows, product_adjoint, product_into, soft_norm, soft_norm_adjoint, squash, squash_adjoint,
+    squash_into,
 };
 use super::matrix::{multiply, multiply_transposed, transpose};
 use super::real::Real;
 use crate::policy::Shape;
+use agent_core::policy::Fusion;
 use pulp::Arch;
 use std::f64::consts::PI;
 
@@ -73,7 +77,7 @@ pub struct Activations<S> {
     trunk_1: S,
     trunk_2: S,
     fuse: S,
-    /// The action in (−1, 1): force, velocity.
+    /// The action in (−1, 1): force, then velocity.
     pub action: S,
 }
 
@@ -82,7 +86,7 @@ fn widths(shape: &Shape) -> [usize; 10] {
     let [b1, b2] = shape.branch;
     let [t1, t2] = shape.trunk;
     [
-        shape.window,
+        shape.features,
         b1,
         1,
         b2,
@@ -91,7 +95,7 @@ fn widths(shape: &Shape) -> [usize; 10] {
         t1,
         t2,
         shape.fuse,
-        Shape::ACTIONS,
+        shape.actions,
     ]
 }
 
@@ -175,6 +179,9 @@ pub fn activations_mut<'a, T>(
 pub struct Workspace<T> {
     branch_1: Vec<T>,
     branch_2: Vec<T>,
+    /// Branch times trunk, where they are multiplied.
+    joint: Vec<T>,
+    g_joint: Vec<T>,
     g_branch_1: Vec<T>,
     g_branch_2: Vec<T>,
     g_trunk_1: Vec<T>,
@@ -191,13 +198,15 @@ impl<T: Real> Workspace<T> {
         Self {
             branch_1: of(shape.branch[0]),
             branch_2: of(shape.branch[1]),
+            joint: of(shape.branch[1]),
+            g_joint: of(shape.branch[1]),
             g_branch_1: of(shape.branch[0]),
             g_branch_2: of(shape.branch[1]),
             g_trunk_1: of(shape.trunk[0]),
             g_trunk_2: of(shape.trunk[1]),
             g_fuse: of(shape.fuse),
             g_fourier: of(shape.fourier()),
-            g_action: of(Shape::ACTIONS),
+            g_action: of(shape.actions),
         }
     }
 }
@@ -222,13 +231,15 @@ impl<T: Real> Network<T> {
             let out = &mut transposed[layer.start..layer.bias_start()];
             transpose(layer.weights(&weights), layer.inputs, out);
         }
-        // The fusion layer reads branch and trunk from two places: transpose its halves apart.
-        let fuse = layers[FUSE];
-        let cut = shape.branch[1] * shape.fuse;
-        let (branch, trunk) = fuse.weights(&weights).split_at(cut);
-        let (to_branch, to_trunk) = transposed[fuse.start..fuse.bias_start()].split_at_mut(cut);
-        transpose(branch, shape.branch[1], to_branch);
-        transpose(trunk, shape.trunk[1], to_trunk);
+        if shape.fusion == Fusion::Concatenate {
+            // The fusion layer reads branch and trunk from two places: transpose its halves apart.
+            let fuse = layers[FUSE];
+            let cut = shape.branch[1] * shape.fuse;
+            let (branch, trunk) = fuse.weights(&weights).split_at(cut);
+            let (to_branch, to_trunk) = transposed[fuse.start..fuse.bias_start()].split_at_mut(cut);
+            transpose(branch, shape.branch[1], to_branch);
+            transpose(trunk, shape.trunk[1], to_trunk);
+        }
         Self {
             arch: Arch::new(),
             shape: shape.clone(),
@@ -254,7 +265,8 @@ impl<T: Real> Network<T> {
         multiply(self.arch, x, layer.weights(&self.weights), y, layer.inputs);
     }
 
-    /// Evaluates the agents whose windows stand in `a.window`; fills the rest of `a`.
+    /// Evaluates the agents whose windows stand in `a.window`; fills the rest of `a`. Positions are
+    /// scaled to 0..1, [rows, axes].
     pub fn forward(&self, positions: &[T], a: &mut Activations<&mut [T]>, work: &mut Workspace<T>) {
         self.dense(BRANCH_1, a.window, a.branch_1);
         soft_norm(self.arch, a.branch_1, a.norm_1, self.shape.branch[0]);
@@ -269,25 +281,22 @@ impl<T: Real> Network<T> {
         self.dense(TRUNK_2, a.trunk_1, a.trunk_2);
         squash(self.arch, a.trunk_2);
 
-        let (from_branch, from_trunk) = self.fuse_halves(&self.weights);
-        let fuse = &self.layers[FUSE];
-        for row in a.fuse.chunks_exact_mut(fuse.outputs) {
-            row.copy_from_slice(fuse.bias(&self.weights));
+        match self.shape.fusion {
+            Fusion::Concatenate => {
+                let (from_branch, from_trunk) = self.fuse_halves(&self.weights);
+                let fuse = &self.layers[FUSE];
+                for row in a.fuse.chunks_exact_mut(fuse.outputs) {
+                    row.copy_from_slice(fuse.bias(&self.weights));
+                }
+                let [branch, trunk] = [self.shape.branch[1], self.shape.trunk[1]];
+                multiply(self.arch, &work.branch_2, from_branch, a.fuse, branch);
+                multiply(self.arch, a.trunk_2, from_trunk, a.fuse, trunk);
+            }
+            Fusion::Multiply => {
+                product_into(&work.branch_2, a.trunk_2, &mut work.joint);
+                self.dense(FUSE, &work.joint, a.fuse);
+            }
         }
-        multiply(
-            self.arch,
-            &work.branch_2,
-            from_branch,
-            a.fuse,
-            self.shape.branch[1],
-        );
-        multiply(
-            self.arch,
-            a.trunk_2,
-            from_trunk,
-            a.fuse,
-            self.shape.trunk[1],
-        );
         squash(self.arch, a.fuse);
         self.dense(HEAD, a.fuse, a.action);
         squash(self.arch, a.action);
@@ -314,34 +323,37 @@ impl<T: Real> Network<T> {
         self.dense_adjoint(HEAD, a.fuse, &work.g_action, g_parameters, &mut work.g_fuse);
         squash_adjoint(arch, a.fuse, &mut work.g_fuse);
 
-        let (weights, bias) = self.layers[FUSE].split_mut(g_parameters);
-        let (g_from_branch, g_from_trunk) = weights.split_at_mut(b2 * self.shape.fuse);
-        multiply_transposed(arch, &work.branch_2, &work.g_fuse, g_from_branch, b2);
-        multiply_transposed(
-            arch,
-            a.trunk_2,
-            &work.g_fuse,
-            g_from_trunk,
-            self.shape.trunk[1],
-        );
-        add_rows(&work.g_fuse, bias);
-        let (to_branch, to_trunk) = self.fuse_halves(&self.transposed);
-        work.g_branch_2.fill(T::ZERO);
-        multiply(
-            arch,
-            &work.g_fuse,
-            to_branch,
-            &mut work.g_branch_2,
-            self.shape.fuse,
-        );
-        work.g_trunk_2.fill(T::ZERO);
-        multiply(
-            arch,
-            &work.g_fuse,
-            to_trunk,
-            &mut work.g_trunk_2,
-            self.shape.fuse,
-        );
+        match self.shape.fusion {
+            Fusion::Concatenate => {
+                let (weights, bias) = self.layers[FUSE].split_mut(g_parameters);
+                let (g_from_branch, g_from_trunk) = weights.split_at_mut(b2 * self.shape.fuse);
+                multiply_transposed(arch, &work.branch_2, &work.g_fuse, g_from_branch, b2);
+                let trunk = self.shape.trunk[1];
+                multiply_transposed(arch, a.trunk_2, &work.g_fuse, g_from_trunk, trunk);
+                add_rows(&work.g_fuse, bias);
+                let (to_branch, to_trunk) = self.fuse_halves(&self.transposed);
+                let fuse = self.shape.fuse;
+                work.g_branch_2.fill(T::ZERO);
+                multiply(arch, &work.g_fuse, to_branch, &mut work.g_branch_2, fuse);
+                work.g_trunk_2.fill(T::ZERO);
+                multiply(arch, &work.g_fuse, to_trunk, &mut work.g_trunk_2, fuse);
+            }
+            Fusion::Multiply => {
+                product_into(&work.branch_2, a.trunk_2, &mut work.joint);
+                self.dense_adjoint(
+                    FUSE,
+                    &work.joint,
+                    &work.g_fuse,
+                    g_parameters,
+                    &mut work.g_joint,
+                );
+                product_adjoint(
+                    &work.g_joint,
+                    (&work.branch_2, a.trunk_2),
+                    (&mut work.g_branch_2, &mut work.g_trunk_2),
+                );
+            }
+        }
 
         squash_adjoint(arch, a.trunk_2, &mut work.g_trunk_2);
         self.dense_adjoint(
@@ -398,27 +410,33 @@ impl<T: Real> Network<T> {
         );
     }
 
-    /// [sines, cosines] of π f ξ.
+    /// Sines, then cosines of π f s; within each, axis by axis.
     fn fourier(&self, positions: &[T], features: &mut [T]) {
-        let count = self.shape.frequencies.len();
-        for (&x, row) in positions.iter().zip(features.chunks_exact_mut(2 * count)) {
-            let (sines, cosines) = row.split_at_mut(count);
-            for ((f, s), c) in self.shape.frequencies.iter().zip(sines).zip(cosines) {
-                (*s, *c) = (T::of(PI * f) * x).sine_cosine();
+        let (axes, waves) = (self.shape.axes, self.shape.frequencies.len());
+        let rows = features.chunks_exact_mut(self.shape.fourier());
+        for (at, row) in positions.chunks_exact(axes).zip(rows) {
+            let (sines, cosines) = row.split_at_mut(axes * waves);
+            for (axis, &x) in at.iter().enumerate() {
+                for (k, f) in self.shape.frequencies.iter().enumerate() {
+                    let turn = (T::of(PI * f) * x).sine_cosine();
+                    (sines[axis * waves + k], cosines[axis * waves + k]) = turn;
+                }
             }
         }
     }
 
     /// Adjoint of [`Self::fourier`]: adds to `g_positions`.
     fn fourier_adjoint(&self, features: &[T], g: &[T], g_positions: &mut [T]) {
-        let count = self.shape.frequencies.len();
-        let rows = features
-            .chunks_exact(2 * count)
-            .zip(g.chunks_exact(2 * count));
-        for ((row, g), g_position) in rows.zip(g_positions) {
-            for (k, f) in self.shape.frequencies.iter().enumerate() {
-                let turn = g[k] * row[count + k] - g[count + k] * row[k];
-                *g_position += T::of(PI * f) * turn;
+        let (axes, waves) = (self.shape.axes, self.shape.frequencies.len());
+        let (count, width) = (axes * waves, self.shape.fourier());
+        let rows = features.chunks_exact(width).zip(g.chunks_exact(width));
+        for ((row, g), g_at) in rows.zip(g_positions.chunks_exact_mut(axes)) {
+            for (axis, g_position) in g_at.iter_mut().enumerate() {
+                for (k, f) in self.shape.frequencies.iter().enumerate() {
+                    let k = axis * waves + k;
+                    let turn = g[k] * row[count + k] - g[count + k] * row[k];
+                    *g_position += T::of(PI * f) * turn;
+                }
             }
         }
     }
@@ -429,24 +447,33 @@ mod tests {
     use super::*;
     use crate::adjoint::check::{assert_gradient, wave};
 
-    fn small() -> Shape {
+    fn small(axes: usize, fusion: Fusion) -> Shape {
         Shape {
-            window: 6,
+            features: 6,
             branch: [7, 5],
+            axes,
             frequencies: vec![1.0, 2.0],
-            trunk: [4, 3],
+            trunk: [4, 5],
+            fusion,
             fuse: 6,
+            actions: 1 + axes,
         }
     }
 
     /// Over windows, positions and (f32-representable) parameters together.
     #[test]
     fn the_network_has_the_adjoint_it_claims() {
-        let (shape, rows) = (small(), 5);
-        let windows = rows * shape.window;
+        check(small(1, Fusion::Concatenate));
+        check(small(2, Fusion::Concatenate));
+        check(small(2, Fusion::Multiply));
+    }
+
+    fn check(shape: Shape) {
+        let rows = 5;
+        let windows = rows * shape.features;
         let mut point = wave(windows, 0.37, 1.0);
-        point.extend((0..rows).map(|k| 0.1 + 0.17 * k as f64));
-        let weight = wave(rows * Shape::ACTIONS, 0.9, 1.0);
+        point.extend((0..rows * shape.axes).map(|k| 0.05 + 0.09 * k as f64));
+        let weight = wave(rows * shape.actions, 0.9, 1.0);
         let parameters = wave(shape.parameters(), 0.61, 0.8);
         let network = |parameters: &[f64]| {
             let zeros = vec![0.0f32; shape.parameters()];

@@ -4,7 +4,17 @@
 
 pub mod heat_1d;
 
+use super::real::Real;
+use agent_sim::problem::Problem;
 use std::fmt::Debug;
+
+/// The physics of a problem, in the form that its variant says.
+pub fn of<T: Real>(problem: &Problem) -> Box<dyn Physics<T>> {
+    match problem.name {
+        "heat-1d" => Box::new(heat_1d::Heat1d::new(problem)),
+        other => unreachable!("no physics for {other}"),
+    }
+}
 
 /// One control interval of a few episodes at once.
 ///
