@@ -199,7 +199,8 @@ impl<T: Real> Physics<T> for Density2d<T> {
     ) {
         let n = self.grid();
         let mut from = fields;
-        for to in tape.chunks_exact_mut(fields.len()).chain([next]) {
+        let between = tape.chunks_exact_mut(fields.len()).take(self.substeps - 1);
+        for to in between.chain([next]) {
             let episodes = from.chunks_exact(n).zip(forcing.chunks_exact(2 * n));
             for ((z, wind), to) in episodes.zip(to.chunks_exact_mut(n)) {
                 self.substep(z, wind, to, scratch);

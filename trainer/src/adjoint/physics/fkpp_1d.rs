@@ -87,7 +87,7 @@ impl<T: Real> Physics<T> for Fkpp1d<T> {
     ) {
         let explicit = &mut scratch[..fields.len()];
         let mut from = fields;
-        for state in tape.chunks_exact_mut(fields.len()) {
+        for state in tape.chunks_exact_mut(fields.len()).take(self.substeps - 1) {
             self.substep(from, forcing, state, explicit);
             from = state;
         }
@@ -96,7 +96,7 @@ impl<T: Real> Physics<T> for Fkpp1d<T> {
 
     fn adjoint(&self, _episodes: usize, at: Interval<T>, g: Gradients<T>, scratch: &mut [T]) {
         let all = at.fields.len();
-        let (g_implicit, g_explicit) = scratch.split_at_mut(all);
+        let (g_implicit, g_explicit) = scratch[..2 * all].split_at_mut(all);
         g.fields.copy_from_slice(g.next);
         g.forcing.fill(T::ZERO);
         for step in (0..self.substeps).rev() {

@@ -104,7 +104,7 @@ impl<T: Real> Physics<T> for Heat2d<T> {
         scratch: &mut [T],
     ) {
         let [_, columns] = self.points;
-        let (source, halfway) = scratch.split_at_mut(fields.len());
+        let (source, halfway) = scratch[..2 * fields.len()].split_at_mut(fields.len());
         source.fill(T::ZERO);
         matrix::multiply(self.arch, forcing, &self.source, source, columns);
         for source in source.chunks_exact_mut(self.grid()) {
@@ -122,7 +122,7 @@ impl<T: Real> Physics<T> for Heat2d<T> {
 
     fn adjoint(&self, _episodes: usize, _at: Interval<T>, g: Gradients<T>, scratch: &mut [T]) {
         let [_, columns] = self.points;
-        let (g_source, g_halfway) = scratch.split_at_mut(g.next.len());
+        let (g_source, g_halfway) = scratch[..2 * g.next.len()].split_at_mut(g.next.len());
         g_source.fill(T::ZERO);
         g.fields.copy_from_slice(g.next);
         for _ in 0..self.substeps {
