@@ -168,7 +168,7 @@ pub static PROBLEM: Problem = Problem {
 };
 
 /// [`TRANSPORT`] in a time `dt`, with the published lengths on any grid.
-fn transport(problem: &Problem, dt: f64) -> Transport {
+pub fn transport(problem: &Problem, dt: f64) -> Transport {
     let share = dt / CONTROL_INTERVAL;
     let finer = (problem.grid.points[0] - 1) as f64 / (GRID[0] - 1) as f64;
     Transport {

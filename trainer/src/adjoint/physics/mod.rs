@@ -2,7 +2,13 @@
 //!
 //! Written anew for gradients; the simulator's steppers are the truth that tests hold these to.
 
+#[cfg(test)]
+pub(crate) mod agreement;
+pub mod density_2d;
+pub mod diffusion;
+pub mod fkpp_1d;
 pub mod heat_1d;
+pub mod heat_2d;
 
 use super::real::Real;
 use agent_sim::problem::Problem;
@@ -55,6 +61,19 @@ pub struct Interval<'a, T> {
     pub next: &'a [T],
     /// What [`Physics::advance`] left.
     pub tape: &'a [T],
+}
+
+impl<'a, T> Interval<'a, T> {
+    /// Fields after `step` of `substeps` solver steps, where the tape holds those that are neither
+    /// the first nor the last: `[substeps − 1, episodes, grid]`.
+    fn state(&self, step: usize, substeps: usize) -> &'a [T] {
+        let all = self.fields.len();
+        match step {
+            0 => self.fields,
+            last if last == substeps => self.next,
+            between => &self.tape[(between - 1) * all..between * all],
+        }
+    }
 }
 
 /// Gradients on either side of an interval.
