@@ -400,7 +400,7 @@ impl Trainer {
         self.closed_loops[index].clone()
     }
 
-    /// Fresh episodes for the next step.
+    /// Fresh episodes and what befalls the swarm in them.
     fn draw_trials(&self, closed_loop: &ClosedLoop) -> Vec<Trial> {
         let (seed, first) = (self.config.seed, self.step << 24);
         (0..self.config.batch as u64)
@@ -421,14 +421,22 @@ impl Trainer {
             .collect()
     }
 
+    /// Fresh episodes for the next step.
+    pub fn draw(&self) -> Batch {
+        let closed_loop = self.draw_loop();
+        Batch {
+            trials: self.draw_trials(&closed_loop).into(),
+            closed_loop,
+        }
+    }
+
     /// One optimiser step on fresh episodes.
     pub fn step(&mut self) -> Result<StepReport> {
-        let closed_loop = self.draw_loop();
-        let trials = self.draw_trials(&closed_loop).into();
-        let batch = Batch {
-            closed_loop,
-            trials,
-        };
+        self.learn(self.draw())
+    }
+
+    /// One optimiser step on these episodes.
+    pub fn learn(&mut self, batch: Batch) -> Result<StepReport> {
         let weights = self.config.weights;
         let terms = rollout(self.policy.flat(), batch).mean_dim(0);
         let weighted = terms.clone()

@@ -18,6 +18,9 @@ use std::fmt::Debug;
 pub fn of<T: Real>(problem: &Problem) -> Box<dyn Physics<T>> {
     match problem.name {
         "heat-1d" => Box::new(heat_1d::Heat1d::new(problem)),
+        "fkpp-1d" => Box::new(fkpp_1d::Fkpp1d::new(problem)),
+        "heat-2d" | "heat-2d-obstacles" => Box::new(heat_2d::Heat2d::new(problem)),
+        "density-2d" => Box::new(density_2d::Density2d::new(problem)),
         other => unreachable!("no physics for {other}"),
     }
 }
