@@ -9,6 +9,13 @@ pub mod diffusion;
 pub mod fkpp_1d;
 pub mod heat_1d;
 pub mod heat_2d;
+pub mod ks_1d;
+pub mod ks_2d;
+mod spectral;
+pub mod turbulence_2d;
+
+#[cfg(test)]
+mod check;
 
 use super::real::Real;
 use agent_sim::problem::Problem;
