@@ -196,6 +196,15 @@ mod tests {
     }
 
     #[test]
+    fn the_variant_has_the_authors_stages() {
+        let published = PROBLEM.with_variant("as-published").unwrap();
+        assert_eq!(
+            [stages(&PROBLEM), stages(&published)],
+            [Stages::Proper, Stages::AsPublished]
+        );
+    }
+
+    #[test]
     fn waves_are_standardised_and_follow_the_seed() {
         let field = waves(&mut episode_rng(1, 0));
         let moment = |power: i32| field.iter().map(|u| u.powi(power)).sum::<f64>() / 4096.0;

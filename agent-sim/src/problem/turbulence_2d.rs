@@ -218,6 +218,15 @@ mod tests {
         assert_eq!(all[63], [0.9375, 0.9375]);
     }
 
+    #[test]
+    fn the_variant_has_the_authors_advection() {
+        let published = PROBLEM.with_variant("as-published").unwrap();
+        assert_eq!(
+            [advection(&PROBLEM), advection(&published)],
+            [1.0, AS_PUBLISHED_ADVECTION]
+        );
+    }
+
     /// Half the enstrophy of the complex field is in its real part: ΣF² / Σ F²/(2πm)² of the modes'
     /// sizes F, 314.2 / 0.3863 = 813 from their means over the 64 × 64 modes. A few modes make up
     /// most of the denominator; its scatter lifts the mean of the quotient to about 840.

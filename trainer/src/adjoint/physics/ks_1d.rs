@@ -160,20 +160,19 @@ vectorised! {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::{Drive, assert_adjoint, distance_to_truth};
+    use super::super::check::{Truth, assert_adjoint};
     use super::*;
-    use agent_sim::problem::ks_1d::PROBLEM;
+    use agent_sim::problem::ks_1d::{FORCE_MAX, PROBLEM};
 
+    /// In f32 a step rounds the mean, which nothing damps, by a few 1e-7; there are up to 75.
     #[test]
     fn stepping_is_the_simulators() {
         for substeps in [1, 3] {
             let problem = PROBLEM.with_substeps(substeps).unwrap();
-            let drive = Drive {
-                intervals: 40,
-                height: 1.0,
-            };
-            let wide = distance_to_truth(&problem, &Ks1d::<f64>::new(&problem), drive);
-            let narrow = distance_to_truth(&problem, &Ks1d::<f32>::new(&problem), drive);
+            let truth = Truth::new(&problem, FORCE_MAX);
+            let wide = truth.distance(&Ks1d::<f64>::new(&problem));
+            let narrow = truth.distance(&Ks1d::<f32>::new(&problem));
+            println!("off by {wide:.1e} in f64, {narrow:.1e} in f32");
             assert!(wide < 1e-12, "{wide}");
             assert!(narrow < 1e-4, "{narrow}");
         }
@@ -183,7 +182,7 @@ mod tests {
     fn it_has_the_adjoint_it_claims() {
         for substeps in [1, 3] {
             let problem = PROBLEM.with_substeps(substeps).unwrap();
-            assert_adjoint(&problem, &Ks1d::new(&problem), 1e-8);
+            assert_adjoint(&problem, &Ks1d::new(&problem));
         }
     }
 }

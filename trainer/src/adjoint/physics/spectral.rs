@@ -83,6 +83,8 @@ impl Circle {
         let lonely = [0, self.points].contains(&(2 * number));
         let height = if lonely { SQRT_2 } else { 2.0 } / (self.points as f64).sqrt();
         let (sin, cos) = (TAU * (number * j % self.grid) as f64 / self.grid as f64).sin_cos();
+        // A zero that is only nearly one makes subnormal numbers, which are slow.
+        let [sin, cos] = [sin, cos].map(|x| if x.abs() < 1e-14 { 0.0 } else { x });
         let wave_number = TAU / self.length * number as f64;
         height
             * match (what, sine) {
@@ -177,27 +179,25 @@ impl<T: Real> Transform<T> {
         4 * self.rows[0].waves * self.columns[0].points
     }
 
-    /// Adds the tiles of the modes to `grid`; `halfway` is room.
+    /// The tiles of the modes; `halfway` is room.
     pub fn to_grid(&self, modes: &[T], halfway: &mut [T], grid: &mut [T]) {
         let halfway = &mut halfway[..self.halfway_len()];
-        halfway.fill(T::ZERO);
         let blocks = halves(modes).into_iter().zip(halves_mut(halfway));
         for ((modes, halfway), columns) in blocks.zip(&self.columns) {
-            matrix::multiply(self.arch, modes, &columns.by_wave, halfway, columns.waves);
+            matrix::multiply_into(self.arch, modes, &columns.by_wave, halfway, columns.waves);
         }
         let tiles = tiles(halfway).into_iter().zip(tiles_mut(grid));
         for ((halfway, grid), rows) in tiles.zip(self.rows.iter().cycle()) {
-            matrix::multiply(self.arch, &rows.by_point, halfway, grid, rows.waves);
+            matrix::multiply_into(self.arch, &rows.by_point, halfway, grid, rows.waves);
         }
     }
 
     /// Adds the modes of the tiles to `modes`; `halfway` is room.
     pub fn to_modes(&self, grid: &[T], halfway: &mut [T], modes: &mut [T]) {
         let halfway = &mut halfway[..self.halfway_len()];
-        halfway.fill(T::ZERO);
         let tiles = tiles(grid).into_iter().zip(tiles_mut(halfway));
         for ((grid, halfway), rows) in tiles.zip(self.rows.iter().cycle()) {
-            matrix::multiply(self.arch, &rows.by_wave, grid, halfway, rows.points);
+            matrix::multiply_into(self.arch, &rows.by_wave, grid, halfway, rows.points);
         }
         let blocks = halves(halfway).into_iter().zip(halves_mut(modes));
         for ((halfway, modes), columns) in blocks.zip(&self.columns) {
@@ -325,7 +325,9 @@ fn halves_mut<T>(all: &mut [T]) -> [&mut [T]; 2] {
 #[inline(always)]
 pub fn tiles<T>(all: &[T]) -> [&[T]; 4] {
     let tile = all.len() / 4;
-    [0, 1, 2, 3].map(|t| &all[t * tile..][..tile])
+    let (low, high) = all.split_at(2 * tile);
+    let ((a, b), (c, d)) = (low.split_at(tile), high[..2 * tile].split_at(tile));
+    [a, b, c, d]
 }
 
 /// The four tiles of a field.

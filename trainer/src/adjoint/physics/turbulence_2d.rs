@@ -14,8 +14,8 @@
 //!
 //! Two transforms lead to a grid of 3/2 as many points, where products have no aliases among the
 //! carried modes, and two back. Nyquist modes have no signed wave number: they only diffuse. In time
-//! it is the classical Runge–Kutta scheme. The modes of ψ at every stage are kept for the adjoint,
-//! which finds the velocities again.
+//! it is the classical Runge–Kutta scheme. A rate takes 2.0 million multiply-adds on 64 × 64 points.
+//! The modes of ψ at every stage are kept for the adjoint, which finds the velocities again.
 
 use super::super::elementwise::vectorised;
 use super::super::real::Real;
@@ -125,7 +125,6 @@ impl<T: Real> Turbulence2d<T> {
     /// The field of modes: both the inverse of [`Self::analyse`] and its adjoint.
     fn synthesise(&self, modes: &[T], field: &mut [T], room: &mut Room<T>) {
         let tiles = &mut room.products[0][..field.len()];
-        tiles.fill(T::ZERO);
         self.whole.to_grid(modes, room.halfway, tiles);
         unfold(tiles, self.columns, field);
     }
@@ -133,16 +132,13 @@ impl<T: Real> Turbulence2d<T> {
     /// Tiles of u and w from the modes of ψ.
     fn flow(&self, stream: &[T], room: &mut Room<T>) {
         for (velocity, transform) in room.velocities.iter_mut().zip(&self.velocities) {
-            velocity.fill(T::ZERO);
             transform.to_grid(stream, room.halfway, velocity);
         }
     }
 
     /// The rate of change of `stage`, whose stream function is left in `stream`.
     fn rate(&self, stage: &[T], push: &[T], stream: &mut [T], rate: &mut [T], room: &mut Room<T>) {
-        for ((stream, &w), &factor) in stream.iter_mut().zip(stage).zip(&self.factors.stream) {
-            *stream = factor * w;
-        }
+        scale(self.arch, &self.factors.stream, stage, stream);
         self.flow(stream, room);
         let ([u, w], [shear, cross]) = (&room.velocities, &mut room.products);
         multiply(self.arch, self.factors.advection, [u, w], shear, cross);
@@ -164,13 +160,9 @@ impl<T: Real> Turbulence2d<T> {
             advection,
         } = &self.factors;
         self.flow(stream, room);
-        for ((g, &g_rate), &factor) in room.modes.iter_mut().zip(g_rate).zip(shear) {
-            *g = factor * g_rate;
-        }
+        scale(self.arch, shear, g_rate, room.modes);
         let [plain, steep] = &self.products;
         let [g_shear, g_cross] = &mut room.products;
-        g_shear.fill(T::ZERO);
-        g_cross.fill(T::ZERO);
         plain.to_grid(room.modes, room.halfway, g_shear);
         steep.to_grid(g_rate, room.halfway, g_cross);
         let [u, w] = &mut room.velocities;
@@ -236,9 +228,7 @@ impl<T: Real> Turbulence2d<T> {
                 let shares = [reach, weight].map(|share| T::of(share * self.dt));
                 proceed_adjoint(self.arch, shares, [g_stage, g_end], g_rate, g_push);
                 self.rate_adjoint(stream, g_rate, g_stage, room);
-                for (g_start, &g_stage) in g_start.iter_mut().zip(g_stage.iter()) {
-                    *g_start += g_stage;
-                }
+                add(self.arch, g_stage, g_start);
             }
         }
         self.synthesise(g_start, g_field, room);
@@ -296,11 +286,13 @@ vectorised! {
         shear: &'a mut [T],
         cross: &'a mut [T],
     ) {
-        let [u, w] = velocities.map(tiles);
+        let [u, w] = velocities;
+        let (u, w) = (tiles(u), tiles(w));
         let (shear, cross) = (tiles_mut(shear), tiles_mut(cross));
         let half = T::of(0.5) * factor;
         for j in 0..shear[0].len() {
-            let (u, w) = (u.map(|tile| tile[j]), w.map(|tile| tile[j]));
+            let u = [u[0][j], u[1][j], u[2][j], u[3][j]];
+            let w = [w[0][j], w[1][j], w[2][j], w[3][j]];
             for s in 0..4 {
                 let (mut product, mut squares) = (T::ZERO, T::ZERO);
                 for t in 0..4 {
@@ -322,21 +314,45 @@ vectorised! {
         u: &'a mut [T],
         w: &'a mut [T],
     ) {
-        let [shear, cross] = gradients.map(tiles);
+        let [shear, cross] = gradients;
+        let (shear, cross) = (tiles(shear), tiles(cross));
         let (u, w) = (tiles_mut(u), tiles_mut(w));
         let half = T::of(0.5) * factor;
         for j in 0..shear[0].len() {
-            let (shear, cross) = (shear.map(|g| half * g[j]), cross.map(|g| factor * g[j]));
-            let (at_u, at_w) = ([0, 1, 2, 3].map(|t| u[t][j]), [0, 1, 2, 3].map(|t| w[t][j]));
+            let shear = [shear[0][j], shear[1][j], shear[2][j], shear[3][j]];
+            let cross = [cross[0][j], cross[1][j], cross[2][j], cross[3][j]];
+            let at_u = [u[0][j], u[1][j], u[2][j], u[3][j]];
+            let at_w = [w[0][j], w[1][j], w[2][j], w[3][j]];
             for t in 0..4 {
+                let (mut from_u, mut from_w) = (T::ZERO, T::ZERO);
                 let (mut g_u, mut g_w) = (T::ZERO, T::ZERO);
                 for s in 0..4 {
-                    g_u = shear[s].fused(at_w[t ^ s], (-cross[s]).fused(at_u[t ^ s], g_u));
-                    g_w = shear[s].fused(at_u[t ^ s], cross[s].fused(at_w[t ^ s], g_w));
+                    from_u = cross[s].fused(at_u[t ^ s], from_u);
+                    from_w = cross[s].fused(at_w[t ^ s], from_w);
+                    g_u = shear[s].fused(at_w[t ^ s], g_u);
+                    g_w = shear[s].fused(at_u[t ^ s], g_w);
                 }
-                u[t][j] = g_u;
-                w[t][j] = g_w;
+                u[t][j] = half * g_u - factor * from_u;
+                w[t][j] = half * g_w + factor * from_w;
             }
+        }
+    }
+}
+
+vectorised! {
+    /// `out` = factor · term.
+    pub fn scale<'a, T>(factor: &'a [T], term: &'a [T], out: &'a mut [T]) {
+        for ((out, &factor), &term) in out.iter_mut().zip(factor).zip(term) {
+            *out = factor * term;
+        }
+    }
+}
+
+vectorised! {
+    /// `sum` += term.
+    pub fn add<'a, T>(term: &'a [T], sum: &'a mut [T]) {
+        for (sum, &term) in sum.iter_mut().zip(term) {
+            *sum += term;
         }
     }
 }
@@ -344,10 +360,10 @@ vectorised! {
 vectorised! {
     /// `sum` += Σ factors · terms.
     pub fn combine<'a, T>(factors: [&'a [T]; 2], terms: [&'a [T]; 2], sum: &'a mut [T]) {
-        let len = sum.len();
-        let ([a, b], [x, y]) = (factors.map(|f| &f[..len]), terms.map(|t| &t[..len]));
-        for j in 0..len {
-            sum[j] = a[j].fused(x[j], b[j].fused(y[j], sum[j]));
+        let ([a, b], [x, y]) = (factors, terms);
+        let terms = a.iter().zip(x).zip(b.iter().zip(y));
+        for (sum, ((&a, &x), (&b, &y))) in sum.iter_mut().zip(terms) {
+            *sum = a.fused(x, b.fused(y, *sum));
         }
     }
 }
@@ -360,12 +376,11 @@ vectorised! {
         stage: &'a mut [T],
         end: &'a mut [T],
     ) {
-        let len = stage.len();
-        let ([reach, weight], [start, rate]) = (shares, inputs.map(|i| &i[..len]));
-        let end = &mut end[..len];
-        for j in 0..len {
-            stage[j] = rate[j].fused(reach, start[j]);
-            end[j] = rate[j].fused(weight, end[j]);
+        let ([reach, weight], [start, rate]) = (shares, inputs);
+        let inputs = start.iter().zip(rate);
+        for ((&start, &rate), (stage, end)) in inputs.zip(stage.iter_mut().zip(end)) {
+            *stage = rate.fused(reach, start);
+            *end = rate.fused(weight, *end);
         }
     }
 }
@@ -378,21 +393,20 @@ vectorised! {
         g_rate: &'a mut [T],
         g_push: &'a mut [T],
     ) {
-        let len = g_rate.len();
-        let ([reach, weight], [g_stage, g_end]) = (shares, gradients.map(|g| &g[..len]));
-        let g_push = &mut g_push[..len];
-        for j in 0..len {
-            g_rate[j] = g_stage[j].fused(reach, weight * g_end[j]);
-            g_push[j] += g_rate[j];
+        let ([reach, weight], [g_stage, g_end]) = (shares, gradients);
+        let inputs = g_stage.iter().zip(g_end);
+        for ((&g_stage, &g_end), (g_rate, g_push)) in inputs.zip(g_rate.iter_mut().zip(g_push)) {
+            *g_rate = g_stage.fused(reach, weight * g_end);
+            *g_push += *g_rate;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::{Drive, assert_adjoint, distance_to_truth};
+    use super::super::check::{Truth, assert_adjoint};
     use super::*;
-    use agent_sim::problem::turbulence_2d::PROBLEM;
+    use agent_sim::problem::turbulence_2d::{FORCE_MAX, PROBLEM};
 
     fn forms() -> [Problem; 2] {
         [PROBLEM, PROBLEM.with_variant("as-published").unwrap()]
@@ -400,16 +414,13 @@ mod tests {
 
     #[test]
     fn stepping_is_the_simulators() {
-        let drive = Drive {
-            intervals: 20,
-            height: 20.0,
-        };
         for problem in forms() {
-            let wide = distance_to_truth(&problem, &Turbulence2d::<f64>::new(&problem), drive);
-            let narrow = distance_to_truth(&problem, &Turbulence2d::<f32>::new(&problem), drive);
-            println!("{wide:e} {narrow:e}");
-            assert!(wide < 1e-11, "{wide}");
-            assert!(narrow < 1e-4, "{narrow}");
+            let truth = Truth::new(&problem, FORCE_MAX);
+            let wide = truth.distance(&Turbulence2d::<f64>::new(&problem));
+            let narrow = truth.distance(&Turbulence2d::<f32>::new(&problem));
+            println!("off by {wide:.1e} in f64, {narrow:.1e} in f32");
+            assert!(wide < 1e-12, "{wide}");
+            assert!(narrow < 1e-5, "{narrow}");
         }
     }
 
@@ -417,7 +428,7 @@ mod tests {
     fn it_has_the_adjoint_it_claims() {
         for problem in forms() {
             let problem = problem.with_grid(18).unwrap().with_substeps(2).unwrap();
-            assert_adjoint(&problem, &Turbulence2d::new(&problem), 1e-8);
+            assert_adjoint(&problem, &Turbulence2d::new(&problem));
         }
     }
 }
