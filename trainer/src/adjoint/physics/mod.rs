@@ -14,9 +14,6 @@ pub mod ks_2d;
 mod spectral;
 pub mod turbulence_2d;
 
-#[cfg(test)]
-mod check;
-
 use super::real::Real;
 use agent_sim::problem::Problem;
 use std::fmt::Debug;
@@ -25,6 +22,9 @@ use std::fmt::Debug;
 pub fn of<T: Real>(problem: &Problem) -> Box<dyn Physics<T>> {
     match problem.name {
         "heat-1d" => Box::new(heat_1d::Heat1d::new(problem)),
+        "ks-1d" => Box::new(ks_1d::Ks1d::new(problem)),
+        "ks-2d" => Box::new(ks_2d::Ks2d::new(problem)),
+        "turbulence-2d" => Box::new(turbulence_2d::Turbulence2d::new(problem)),
         other => unreachable!("no physics for {other}"),
     }
 }
