@@ -135,6 +135,7 @@ pub static PROBLEM: Problem = Problem {
         CONTROL_INTERVAL * (0.25 / whole.mixing).min(1.0 / whole.displacement_max)
     },
     baseline: BASELINE,
+    as_published: false,
     variants: &[Variant {
         name: "conservative",
         summary: "the paper's text: mass is conserved, no flux through walls, diffusivity 0.01, no drift",

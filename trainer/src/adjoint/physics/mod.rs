@@ -9,6 +9,10 @@ pub mod diffusion;
 pub mod fkpp_1d;
 pub mod heat_1d;
 pub mod heat_2d;
+pub mod ks_1d;
+pub mod ks_2d;
+mod spectral;
+pub mod turbulence_2d;
 
 use super::real::Real;
 use agent_sim::problem::Problem;
@@ -21,6 +25,9 @@ pub fn of<T: Real>(problem: &Problem) -> Box<dyn Physics<T>> {
         "fkpp-1d" => Box::new(fkpp_1d::Fkpp1d::new(problem)),
         "heat-2d" | "heat-2d-obstacles" => Box::new(heat_2d::Heat2d::new(problem)),
         "density-2d" => Box::new(density_2d::Density2d::new(problem)),
+        "ks-1d" => Box::new(ks_1d::Ks1d::new(problem)),
+        "ks-2d" => Box::new(ks_2d::Ks2d::new(problem)),
+        "turbulence-2d" => Box::new(turbulence_2d::Turbulence2d::new(problem)),
         other => unreachable!("no physics for {other}"),
     }
 }
