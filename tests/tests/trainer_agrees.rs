@@ -161,11 +161,7 @@ fn an_exported_blob_acts_as_the_module_it_came_from() {
             let action = AgentState::new().step(
                 &policy,
                 &mut workspace,
-                &Observation {
-                    now_us: 0,
-                    position: [x, 0.0],
-                    patch: Patch::line(&field, &target, whole),
-                },
+                &Observation::of_patch(0, [x, 0.0], Patch::line(&field, &target, whole)),
             );
             assert_eq!(action.mode, Mode::Active);
             let errors = &field[1..=window];

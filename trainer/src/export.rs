@@ -101,6 +101,7 @@ fn header(problem: &Problem, shape: &Shape, training: Training) -> Result<Header
             channels: [Channel::Error, Channel::Slope].into_iter().collect(),
             samples: problem.sensing.window as u16,
             error_limit: ERROR_LIMIT,
+            wide: None,
         },
         network: Network {
             branch: list([soft(b1), soft(b2)]),
@@ -114,6 +115,7 @@ fn header(problem: &Problem, shape: &Shape, training: Training) -> Result<Header
             velocity: Some(problem.actuation.velocity_max as f32),
             low: [low, 0.0],
             high: [high, 0.0],
+            keep_out: Default::default(),
         },
         timing: Timing {
             period_us,
@@ -152,12 +154,18 @@ pub fn describe(blob: &[u8]) -> Result<String> {
         "sensing",
         format!(
             "window of {} cells → {} samples of {}, errors within ±{}",
-            sensing.window,
+            match sensing.axes {
+                1 => sensing.window.to_string(),
+                _ => format!("{0} × {0}", sensing.window),
+            },
             sensing.samples,
             channels.join(" and "),
             sensing.error_limit
         ),
     )?;
+    if let Some([rows, columns]) = sensing.wide {
+        line("wide view", format!("{rows} × {columns} cells of the whole domain"))?;
+    }
     let network = &header.network;
     let show = |layers: &[Dense]| {
         let each = layers.iter().map(|l| {
@@ -214,6 +222,10 @@ pub fn describe(blob: &[u8]) -> Result<String> {
             &limits.high[..axes]
         ),
     )?;
+    for disc in &limits.keep_out {
+        let ([x, y], radius) = (disc.centre, disc.radius);
+        line("keep-out", format!("({x}, {y}), radius {radius}"))?;
+    }
     let timing = &header.timing;
     line(
         "timing",
