@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 const VIEW: View = View {
     window: 8,
     target: true,
+    wide: None,
 };
 const STEPS: usize = 300;
 

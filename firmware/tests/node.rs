@@ -50,6 +50,7 @@ fn policy(buffer: &mut [u32]) -> &[u8] {
             channels: [Channel::Error].into_iter().collect(),
             samples: 4,
             error_limit: 10.0,
+            wide: None,
         },
         network: Network {
             branch: Default::default(),
@@ -63,6 +64,7 @@ fn policy(buffer: &mut [u32]) -> &[u8] {
             velocity: None,
             low: [0.0; 2],
             high: [1.0; 2],
+            keep_out: Default::default(),
         },
         timing: TIMING,
         workspace: 0,
@@ -81,11 +83,8 @@ fn policy(buffer: &mut [u32]) -> &[u8] {
 }
 
 fn observation(field: &[f32; 6], now_us: u64) -> Observation<'_> {
-    Observation {
-        now_us,
-        position: [0.5, 0.0],
-        patch: Patch::line(field, &[], Span { first: 0, last: 5 }),
-    }
+    let patch = Patch::line(field, &[], Span { first: 0, last: 5 });
+    Observation::of_patch(now_us, [0.5, 0.0], patch)
 }
 
 /// The host's end of the line.
@@ -236,7 +235,7 @@ fn its_actions_are_those_of_the_agent_in_process() {
             let x = if seq % 9 == 4 { f32::NAN } else { x };
             let field = [0.0, x, -0.3, x * x, 1e30, 0.0];
             let seen = observation(&field, u64::from(seq) * 1_000);
-            let expected = agent.step(&seen.patch, seen.position, seen.now_us);
+            let expected = agent.step(&seen);
             let observe = Command::Observe {
                 seq,
                 observation: seen,

@@ -6,6 +6,7 @@ use crate::operation::{Batch, rollout};
 use crate::policy::{Policy, PolicyConfig};
 use crate::rollout::ClosedLoop;
 use crate::trial::Trial;
+use agent_sim::grid::Edge;
 use agent_sim::problem::{self, Episode, Headline, Problem};
 use agent_sim::random_field::episode_rng;
 use anyhow::{Context, Result, ensure};
@@ -13,6 +14,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device, Tensor};
+use indicatif::{ProgressBar, ProgressStyle};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -27,6 +29,9 @@ pub struct TrainConfig {
     pub seed: u64,
     /// Episodes per step.
     pub batch: usize,
+    /// Episodes that are drawn once and then used again, each time moved along the ring or torus by
+    /// another distance; 0 to draw anew every time. For fields that take long to spin up.
+    pub pool: usize,
     /// Control steps per episode.
     pub horizon: usize,
     /// Learning rate over the steps.
@@ -271,11 +276,14 @@ pub struct Trainer {
     good: (Policy, ModuleOptimizer),
     /// One for each pair of a variant and an entry of the swarm sizes.
     closed_loops: Vec<Arc<ClosedLoop>>,
+    pool: Vec<Episode>,
     validation: Vec<Episode>,
 }
 
 /// Validation episodes come from the streams of this seed, flipped: never seen in training.
 const VALIDATION_SEED: u64 = 0x7661_6c69_6461_7465;
+/// The pool comes from the streams of this seed, flipped.
+const POOL_SEED: u64 = 0x706f_6f6c_706f_6f6c;
 /// Swarm sizes come from the streams of this seed, flipped.
 const SIZE_SEED: u64 = 0x7377_6172_6d73_697a;
 /// What befalls agents comes from the streams of this seed, flipped.
@@ -307,10 +315,18 @@ impl Trainer {
             }
         }
         ensure!(!closed_loops.is_empty(), "a training needs a swarm size and a form of the problem");
-        let validation = (0..config.validation_episodes as u64)
-            .into_par_iter()
-            .map(|k| (problem.draw)(&mut episode_rng(config.seed ^ VALIDATION_SEED, k)))
-            .collect();
+        ensure!(
+            config.pool == 0 || problem.grid.edge == Edge::Periodic,
+            "a pool of episodes is for fields without walls; train {} with a pool of 0",
+            problem.name
+        );
+        let pool = draw_episodes(problem, config.seed ^ POOL_SEED, config.pool, "training");
+        let validation = draw_episodes(
+            problem,
+            config.seed ^ VALIDATION_SEED,
+            config.validation_episodes,
+            "validation",
+        );
         Ok(Self {
             problem,
             config,
@@ -323,6 +339,7 @@ impl Trainer {
             policy,
             optimiser,
             closed_loops,
+            pool,
             validation,
         })
     }
@@ -383,28 +400,43 @@ impl Trainer {
         self.closed_loops[index].clone()
     }
 
-    /// Fresh episodes for the next step.
+    /// Fresh episodes and what befalls the swarm in them.
     fn draw_trials(&self, closed_loop: &ClosedLoop) -> Vec<Trial> {
-        let draw = self.problem.draw;
         let (seed, first) = (self.config.seed, self.step << 24);
         (0..self.config.batch as u64)
             .into_par_iter()
             .map(|k| {
-                let episode = draw(&mut episode_rng(seed, first | k));
+                let mut rng = episode_rng(seed, first | k);
+                let episode = match self.pool.len() {
+                    0 => (self.problem.draw)(&mut rng),
+                    pool => {
+                        let shift = self.problem.grid.points.map(|n| rng.random_range(0..n));
+                        let state = &self.pool[rng.random_range(0..pool)];
+                        moved(state, self.problem.grid.points, shift)
+                    }
+                };
                 let mut rng = episode_rng(seed ^ HARDENING_SEED, first | k);
                 self.config.hardening.draw(closed_loop, episode, &mut rng)
             })
             .collect()
     }
 
+    /// Fresh episodes for the next step.
+    pub fn draw(&self) -> Batch {
+        let closed_loop = self.draw_loop();
+        Batch {
+            trials: self.draw_trials(&closed_loop).into(),
+            closed_loop,
+        }
+    }
+
     /// One optimiser step on fresh episodes.
     pub fn step(&mut self) -> Result<StepReport> {
-        let closed_loop = self.draw_loop();
-        let trials = self.draw_trials(&closed_loop).into();
-        let batch = Batch {
-            closed_loop,
-            trials,
-        };
+        self.learn(self.draw())
+    }
+
+    /// One optimiser step on these episodes.
+    pub fn learn(&mut self, batch: Batch) -> Result<StepReport> {
         let weights = self.config.weights;
         let terms = rollout(self.policy.flat(), batch).mean_dim(0);
         let weighted = terms.clone()
@@ -498,6 +530,40 @@ impl Trainer {
     }
 }
 
+/// Draws episodes, with a bar where that takes long.
+fn draw_episodes(problem: &Problem, seed: u64, count: usize, what: &str) -> Vec<Episode> {
+    let bar = ProgressBar::new(count as u64);
+    let style = ProgressStyle::with_template("drawing {msg} episodes {bar:30} {pos}/{len} eta {eta}");
+    bar.set_style(style.expect("a valid template"));
+    bar.set_message(what.to_owned());
+    let episodes = (0..count as u64)
+        .into_par_iter()
+        .map(|k| {
+            let episode = (problem.draw)(&mut episode_rng(seed, k));
+            bar.inc(1);
+            episode
+        })
+        .collect();
+    bar.finish_and_clear();
+    episodes
+}
+
+/// The same task elsewhere on a ring or torus.
+fn moved(episode: &Episode, [rows, columns]: [usize; 2], [down, right]: [usize; 2]) -> Episode {
+    let roll = |field: &[f32]| {
+        (0..rows * columns)
+            .map(|k| {
+                let (i, j) = ((k / columns + down) % rows, (k % columns + right) % columns);
+                field[i * columns + j]
+            })
+            .collect()
+    };
+    Episode {
+        initial: roll(&episode.initial),
+        target: roll(&episode.target),
+    }
+}
+
 fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor
         .into_data()
@@ -536,4 +602,38 @@ fn clip(gradients: GradientsParams, policy: &Policy, limit: f64) -> (GradientsPa
     let mut scale = Scale(gradients, GradientsParams::new(), limit / length);
     policy.visit(&mut scale);
     (scale.1, length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_schedules_go_where_they_should() {
+        let decay = Schedule::Decay {
+            rate: 1e-3,
+            half_life: 2000.0,
+        };
+        assert_eq!((decay.at(0), decay.at(2000)), (1e-3, 5e-4));
+        let cosine = Schedule::Cosine {
+            rate: 1e-3,
+            warm_up: 50,
+            steps: 500,
+        };
+        assert_eq!((cosine.at(0), cosine.at(49), cosine.at(50)), (2e-5, 1e-3, 1e-3));
+        // Half-way down the cosine: (0.01 + 0.99/2) of the rate.
+        assert!((cosine.at(275) - 5.05e-4).abs() < 1e-9);
+        assert!((cosine.at(500) - 1e-5).abs() < 1e-12 && cosine.at(900) == cosine.at(500));
+    }
+
+    #[test]
+    fn a_moved_episode_is_the_same_one_elsewhere() {
+        let episode = Episode {
+            initial: (0..6).map(|k| k as f32).collect(),
+            target: vec![0.0; 6],
+        };
+        let moved = moved(&episode, [2, 3], [1, 2]);
+        // Row 1 first, column 2 first.
+        assert_eq!(moved.initial, [5.0, 3.0, 4.0, 2.0, 0.0, 1.0]);
+    }
 }

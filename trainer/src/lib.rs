@@ -25,6 +25,7 @@ pub mod export;
 pub mod learn;
 pub mod loss;
 pub mod operation;
+pub mod oracle;
 pub mod policy;
 pub mod recipe;
 pub mod reference;

@@ -28,11 +28,14 @@ pub enum Term {
     /// Squared distance between the centres of mass of field and target, in domain lengths: where
     /// the two do not overlap, squared errors do not say which way to go.
     Centroid,
+    /// Squared error to the target over the last tenth of the steps: the score, less at the mercy of
+    /// a single moment.
+    Late,
 }
 
 impl Term {
     /// All of them, in order.
-    pub const ALL: [Term; 8] = [
+    pub const ALL: [Term; 9] = [
         Term::Track,
         Term::Effort,
         Term::Bound,
@@ -41,6 +44,7 @@ impl Term {
         Term::Final,
         Term::Obstacle,
         Term::Centroid,
+        Term::Late,
     ];
 
     /// How logs and reports call it.
@@ -54,6 +58,7 @@ impl Term {
             Term::Final => "final",
             Term::Obstacle => "obstacle",
             Term::Centroid => "centroid",
+            Term::Late => "late",
         }
     }
 }
@@ -70,7 +75,7 @@ pub fn weights(loss: &LossWeights) -> [f64; TERMS] {
         Term::Collision => loss.collision,
         Term::Acceleration => loss.acceleration,
         Term::Obstacle => loss.obstacle,
-        Term::Final | Term::Centroid => 0.0,
+        Term::Final | Term::Centroid | Term::Late => 0.0,
     })
 }
 
@@ -89,6 +94,9 @@ pub struct Score<T> {
     zones: Vec<([T; 2], T)>,
     /// Whether the term [`Term::Centroid`] means anything: a density has a centre of mass.
     has_mass: bool,
+    /// Steps in all, and in the last tenth.
+    horizon: usize,
+    late: usize,
     /// 1 / number of summed values, per term.
     share: [f64; TERMS],
 }
@@ -99,6 +107,7 @@ impl<T: Real> Score<T> {
         let [low, high] = problem.reach;
         let loss = &problem.loss;
         let per = |count: usize| 1.0 / count.max(1) as f64;
+        let late = horizon.div_ceil(10);
         let zones = problem.keep_out.iter().map(|disc| {
             let distance = disc.radius + loss.obstacle_margin;
             (disc.centre.map(T::of), T::of(distance))
@@ -120,6 +129,8 @@ impl<T: Real> Score<T> {
             safe_distance: T::of(loss.safe_distance),
             zones: zones.collect(),
             has_mass: problem.actuation.drives == Drives::Flow,
+            horizon,
+            late,
             share: Term::ALL.map(|term| match term {
                 Term::Track => per(horizon * problem.grid.len()),
                 Term::Effort | Term::Bound => per(horizon * agents),
@@ -128,6 +139,7 @@ impl<T: Real> Score<T> {
                 Term::Final => per(problem.grid.len()),
                 Term::Obstacle => per(horizon * agents * problem.keep_out.len()),
                 Term::Centroid => per(horizon),
+                Term::Late => per(late * problem.grid.len()),
             }),
         }
     }
@@ -141,12 +153,15 @@ impl<T: Real> Score<T> {
         T::of(g[term as usize] * self.share[term as usize])
     }
 
-    /// Adds the field after a step; `error` is its error to `target`.
-    pub fn field(&self, error: &[T], target: &[T], last: bool, terms: &mut [f64; TERMS]) {
+    /// Adds the field after step `step`, counted from 0; `error` is its error to `target`.
+    pub fn field(&self, error: &[T], target: &[T], step: usize, terms: &mut [f64; TERMS]) {
         let mut sum = T::ZERO;
         sum_of_squares(self.arch, error, &mut sum);
         self.add(terms, Term::Track, sum);
-        if last {
+        if step + self.late >= self.horizon {
+            self.add(terms, Term::Late, sum);
+        }
+        if step + 1 == self.horizon {
             self.add(terms, Term::Final, sum);
         }
         if self.has_mass {
@@ -160,12 +175,15 @@ impl<T: Real> Score<T> {
         &self,
         error: &[T],
         target: &[T],
-        last: bool,
+        step: usize,
         g: &[f64; TERMS],
         g_field: &mut [T],
     ) {
         let mut pull = self.pull(g, Term::Track);
-        if last {
+        if step + self.late >= self.horizon {
+            pull += self.pull(g, Term::Late);
+        }
+        if step + 1 == self.horizon {
             pull += self.pull(g, Term::Final);
         }
         for (g, &e) in g_field.iter_mut().zip(error) {
@@ -346,7 +364,7 @@ mod tests {
     use agent_sim::problem::heat_1d::PROBLEM;
     use agent_sim::problem::{density_2d, heat_2d_obstacles};
 
-    const G: [f64; TERMS] = [5.0, 0.001, 100.0, 1.0, 0.1, 0.7, 30.0, 2.0];
+    const G: [f64; TERMS] = [5.0, 0.001, 100.0, 1.0, 0.1, 0.7, 30.0, 2.0, 0.4];
 
     fn weighted(terms: [f64; TERMS]) -> f64 {
         terms.iter().zip(G).map(|(t, g)| t * g).sum()
@@ -356,7 +374,7 @@ mod tests {
     fn terms_are_means() {
         let score = Score::<f64>::new(&PROBLEM, 2, 1);
         let mut terms = [0.0; TERMS];
-        score.field(&[0.5; 100], &[0.0; 100], true, &mut terms);
+        score.field(&[0.5; 100], &[0.0; 100], 0, &mut terms);
         score.positions(&[0.0, 0.01], &mut terms);
         score.actions([3.0, 1.0].into_iter(), [2.0, 0.0].into_iter(), &mut terms);
         let want = [
@@ -368,6 +386,7 @@ mod tests {
             0.25,
             0.0,
             0.0,
+            0.25,
         ];
         for (got, want) in terms.iter().zip(want) {
             assert!((got - want).abs() < 1e-15, "{terms:?}");
@@ -382,7 +401,7 @@ mod tests {
         (field[16 * 80 + 7], target[48 * 80 + 7]) = (2.0, 5.0);
         let error: Vec<f64> = field.iter().zip(&target).map(|(z, t)| z - t).collect();
         let mut terms = [0.0; TERMS];
-        score.field(&error, &target, false, &mut terms);
+        score.field(&error, &target, 0, &mut terms);
         let want = (32.0f64 / 63.0).powi(2);
         assert!((terms[Term::Centroid as usize] - want).abs() < 1e-5 * want);
     }
@@ -393,14 +412,14 @@ mod tests {
             let score = Score::<f64>::new(problem, 4, 3);
             let error = wave(grid, 0.3, 1.0);
             let target: Vec<f64> = wave(grid, 0.01, 1.0).iter().map(|t| 2.0 + t).collect();
-            for last in [false, true] {
+            for step in [0, 2] {
                 let value = |error: &[f64]| {
                     let mut terms = [0.0; TERMS];
-                    score.field(error, &target, last, &mut terms);
+                    score.field(error, &target, step, &mut terms);
                     weighted(terms)
                 };
                 let mut g = vec![0.0; grid];
-                score.field_adjoint(&error, &target, last, &G, &mut g);
+                score.field_adjoint(&error, &target, step, &G, &mut g);
                 assert_gradient(value, &error, &g, 1e-6);
             }
         }

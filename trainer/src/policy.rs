@@ -163,14 +163,17 @@ impl PolicyConfig {
         crate::recipe::of(problem).policy
     }
 
-    /// A fresh policy: weights normal with variance 1/inputs, biases zero.
+    /// A fresh policy: weights normal with variance 1/inputs, those of the head a tenth as large, so
+    /// that agents begin by doing little; biases zero.
     pub fn init(&self, seed: u64, device: &Device) -> Policy {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(u64::MAX); // not one of the episodes' streams
         let mut parameters = Vec::with_capacity(self.shape.parameters());
-        for [inputs, outputs] in self.shape.layers() {
-            let normal =
-                Normal::new(0.0, (inputs as f64).powf(-0.5)).expect("a positive deviation");
+        let layers = self.shape.layers();
+        for (k, [inputs, outputs]) in layers.into_iter().enumerate() {
+            let share = if k + 1 == layers.len() { 0.1 } else { 1.0 };
+            let deviation = share * (inputs as f64).powf(-0.5);
+            let normal = Normal::new(0.0, deviation).expect("a positive deviation");
             parameters.extend((0..inputs * outputs).map(|_| normal.sample(&mut rng) as f32));
             parameters.extend(std::iter::repeat_n(0.0, outputs));
         }

@@ -59,6 +59,10 @@ pub fn rollout(
         } else {
             track.zeros_like()
         };
+        let late = match step + horizon.div_ceil(10) >= horizon {
+            true => track.clone() / horizon.div_ceil(10) as f64,
+            false => track.zeros_like(),
+        };
         let terms = Tensor::cat(
             vec![
                 track / horizon as f64,
@@ -69,6 +73,7 @@ pub fn rollout(
                 last.clone(),
                 last.zeros_like(),
                 last.zeros_like(),
+                late,
             ],
             1,
         );

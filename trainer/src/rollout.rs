@@ -83,10 +83,19 @@ struct Scratch<T> {
     network: Workspace<T>,
 }
 
+/// Who decides what agents do.
+#[derive(Debug)]
+enum Pilot<T> {
+    /// The shared network, from what each agent sees.
+    Policy(Network<T>),
+    /// A plan for each episode, [horizon, agents, actions], before tanh.
+    Plans(Vec<Vec<T>>),
+}
+
 /// What [`ClosedLoop::forward`] keeps for [`ClosedLoop::backward`].
 #[derive(Debug)]
 pub struct Tape<T> {
-    network: Network<T>,
+    pilot: Pilot<T>,
     targets: Vec<Vec<T>>,
     groups: Vec<Trace<T>>,
 }
@@ -115,20 +124,35 @@ impl<T: Real> ClosedLoop<T> {
 
     /// Runs the episodes; returns their terms, [episodes][term], and what the adjoint needs.
     pub fn forward(&self, parameters: &[f32], trials: &[Trial]) -> (Vec<[f64; TERMS]>, Tape<T>) {
-        let network = Network::new(&self.shape, parameters);
+        self.fly(Pilot::Policy(Network::new(&self.shape, parameters)), trials)
+    }
+
+    /// Runs the episodes with a plan for each, [horizon, agents, actions] before tanh, instead of a
+    /// policy.
+    pub fn forward_plans(
+        &self,
+        plans: Vec<Vec<T>>,
+        trials: &[Trial],
+    ) -> (Vec<[f64; TERMS]>, Tape<T>) {
+        assert_eq!(plans.len(), trials.len());
+        self.fly(Pilot::Plans(plans), trials)
+    }
+
+    fn fly(&self, pilot: Pilot<T>, trials: &[Trial]) -> (Vec<[f64; TERMS]>, Tape<T>) {
         let targets: Vec<Vec<T>> = trials.iter().map(|t| cast(&t.episode.target)).collect();
         let size = self.episodes_per_group();
         let (terms, groups): (Vec<_>, Vec<_>) = trials
             .par_chunks(size)
             .zip(targets.par_chunks(size))
-            .map(|(trials, targets)| {
+            .enumerate()
+            .map(|(group, (trials, targets))| {
                 let mut trace = self.trace(trials.len());
-                let terms = self.forward_group(&network, trials, targets, &mut trace);
+                let terms = self.forward_group(&pilot, group * size, trials, targets, &mut trace);
                 (terms, trace)
             })
             .unzip();
         let tape = Tape {
-            network,
+            pilot,
             targets,
             groups,
         };
@@ -137,31 +161,46 @@ impl<T: Real> ClosedLoop<T> {
 
     /// The gradient of Σ g · terms with respect to the parameters; `trials` are those that the tape
     /// was recorded on.
-    pub fn backward(
-        &self,
-        mut tape: Tape<T>,
-        trials: &[Trial],
-        g_terms: &[[f64; TERMS]],
-    ) -> Vec<T> {
-        let size = self.episodes_per_group();
-        let network = &tape.network;
-        let gradients: Vec<Vec<T>> = tape
-            .groups
-            .par_iter_mut()
-            .zip(tape.targets.par_chunks(size))
-            .zip(trials.par_chunks(size).zip(g_terms.par_chunks(size)))
-            .map(|((trace, targets), (trials, g))| {
-                self.backward_group(network, trials, targets, g, trace)
-            })
-            .collect();
-        self.recycle(tape);
+    pub fn backward(&self, tape: Tape<T>, trials: &[Trial], g_terms: &[[f64; TERMS]]) -> Vec<T> {
         let mut sum = vec![T::ZERO; self.shape.parameters()];
-        for gradient in gradients {
+        for gradient in self.gradients(tape, trials, g_terms) {
             for (sum, g) in sum.iter_mut().zip(gradient) {
                 *sum += g;
             }
         }
         sum
+    }
+
+    /// The gradient with respect to the plans of [`Self::forward_plans`], one after the other.
+    pub fn backward_plans(
+        &self,
+        tape: Tape<T>,
+        trials: &[Trial],
+        g_terms: &[[f64; TERMS]],
+    ) -> Vec<T> {
+        self.gradients(tape, trials, g_terms).concat()
+    }
+
+    /// The gradient of each group of episodes.
+    fn gradients(
+        &self,
+        mut tape: Tape<T>,
+        trials: &[Trial],
+        g_terms: &[[f64; TERMS]],
+    ) -> Vec<Vec<T>> {
+        let size = self.episodes_per_group();
+        let pilot = &tape.pilot;
+        let gradients = tape
+            .groups
+            .par_iter_mut()
+            .zip(tape.targets.par_chunks(size))
+            .zip(trials.par_chunks(size).zip(g_terms.par_chunks(size)))
+            .map(|((trace, targets), (trials, g))| {
+                self.backward_group(pilot, trials, targets, g, trace)
+            })
+            .collect();
+        self.recycle(tape);
+        gradients
     }
 
     /// Keeps the buffers of a tape that needs no backward pass.
@@ -260,7 +299,8 @@ impl<T: Real> ClosedLoop<T> {
 
     fn forward_group(
         &self,
-        network: &Network<T>,
+        pilot: &Pilot<T>,
+        first: usize,
         trials: &[Trial],
         targets: &[Vec<T>],
         trace: &mut Trace<T>,
@@ -299,18 +339,31 @@ impl<T: Real> ClosedLoop<T> {
             let (before, now) = activations.split_at_mut(step * slab);
             let mut a = network::activations_mut(&self.shape, rows, &mut now[..slab]);
 
-            for (e, trial) in trials.iter().enumerate() {
-                difference(&field[e * n..][..n], &targets[e], &mut s.scene.error);
-                disturb(trial, step, &mut s.scene.error);
-                self.eyes.prepare(&mut s.scene);
-                let windows = a.window[e * m * features..].chunks_exact_mut(features);
-                let agents = position[e * m * axes..].chunks_exact(axes).take(m);
-                for (at, seen) in agents.zip(windows) {
-                    self.eyes.observe(&s.scene, self.cell(at), seen);
+            match pilot {
+                Pilot::Policy(network) => {
+                    for (e, trial) in trials.iter().enumerate() {
+                        difference(&field[e * n..][..n], &targets[e], &mut s.scene.error);
+                        disturb(trial, step, &mut s.scene.error);
+                        self.eyes.prepare(&mut s.scene);
+                        let windows = a.window[e * m * features..].chunks_exact_mut(features);
+                        let agents = position[e * m * axes..].chunks_exact(axes).take(m);
+                        for (at, seen) in agents.zip(windows) {
+                            self.eyes.observe(&s.scene, self.cell(at), seen);
+                        }
+                    }
+                    self.motion.scale(position, &mut s.scaled);
+                    network.forward(&s.scaled, &mut a, &mut s.network);
+                }
+                Pilot::Plans(plans) => {
+                    let planned = a.action.chunks_exact_mut(m * actions);
+                    for (plan, planned) in plans[first..].iter().zip(planned) {
+                        let now = &plan[step * m * actions..];
+                        for (to, from) in planned.iter_mut().zip(now) {
+                            *to = from.squash();
+                        }
+                    }
                 }
             }
-            self.motion.scale(position, &mut s.scaled);
-            network.forward(&s.scaled, &mut a, &mut s.network);
 
             let (done, doing) = applied.split_at_mut(step * rows * actions);
             let doing = &mut doing[..rows * actions];
@@ -352,8 +405,7 @@ impl<T: Real> ClosedLoop<T> {
 
             for (e, terms) in terms.iter_mut().enumerate() {
                 difference(&next_field[e * n..][..n], &targets[e], &mut s.scene.error);
-                let last = step + 1 == self.horizon;
-                self.score.field(&s.scene.error, &targets[e], last, terms);
+                self.score.field(&s.scene.error, &targets[e], step, terms);
                 let agents = e * m * actions..(e + 1) * m * actions;
                 let forces = doing[agents.clone()].chunks_exact(actions).map(|a| a[0]);
                 let forces = forces.take(if self.motion.has_force() { m } else { 0 });
@@ -376,7 +428,7 @@ impl<T: Real> ClosedLoop<T> {
 
     fn backward_group(
         &self,
-        network: &Network<T>,
+        pilot: &Pilot<T>,
         trials: &[Trial],
         targets: &[Vec<T>],
         g_terms: &[[f64; TERMS]],
@@ -386,7 +438,10 @@ impl<T: Real> ClosedLoop<T> {
         let (axes, actions, features) = (self.shape.axes, self.shape.actions, self.shape.features);
         let components = self.problem.actuation.drives.components();
         let rows = count * m;
-        let mut g_parameters = vec![T::ZERO; self.shape.parameters()];
+        let mut gradient = match pilot {
+            Pilot::Policy(_) => vec![T::ZERO; self.shape.parameters()],
+            Pilot::Plans(_) => vec![T::ZERO; self.horizon * rows * actions],
+        };
         let Trace {
             fields,
             positions,
@@ -420,10 +475,9 @@ impl<T: Real> ClosedLoop<T> {
             // The score of the state that this step led to.
             for (e, g) in g_terms.iter().enumerate() {
                 difference(&next_field[e * n..][..n], &targets[e], &mut s.scene.error);
-                let last = step + 1 == self.horizon;
                 let g_next = &mut s.g_next[e * n..][..n];
                 self.score
-                    .field_adjoint(&s.scene.error, &targets[e], last, g, g_next);
+                    .field_adjoint(&s.scene.error, &targets[e], step, g, g_next);
                 if moves {
                     let agents = e * m * axes..(e + 1) * m * axes;
                     let g_positions = &mut s.g_positions[agents.clone()];
@@ -511,12 +565,22 @@ impl<T: Real> ClosedLoop<T> {
                 s.g_outputs[(then * rows + row) * actions..][..actions].copy_from_slice(g);
             }
             // The agents' decision and what they saw.
+            let g_outputs = &s.g_outputs[step * rows * actions..][..rows * actions];
+            let Pilot::Policy(network) = pilot else {
+                for (row, (&g, &y)) in g_outputs.iter().zip(a.action).enumerate() {
+                    let (e, k) = (row / (m * actions), row % (m * actions));
+                    let at = (e * self.horizon + step) * m * actions + k;
+                    gradient[at] = g * (-y).fused(y, T::ONE);
+                }
+                std::mem::swap(&mut s.g_next, &mut s.g_field);
+                continue;
+            };
             s.g_scaled.fill(T::ZERO);
             network.backward(
-                &s.g_outputs[step * rows * actions..][..rows * actions],
+                g_outputs,
                 &a,
                 &mut s.network,
-                &mut g_parameters,
+                &mut gradient,
                 &mut s.g_scaled,
                 &mut s.g_window,
             );
@@ -537,7 +601,7 @@ impl<T: Real> ClosedLoop<T> {
             }
             std::mem::swap(&mut s.g_next, &mut s.g_field);
         }
-        g_parameters
+        gradient
     }
 }
 

@@ -132,11 +132,8 @@ mod tests {
             let position = [number(), 0.0];
             let first = rng.random_range(0..=5);
             let last = rng.random_range(5..=9);
-            let observation = Observation {
-                now_us: 1000 * step,
-                position,
-                patch: Patch::line(&field, &target, Span { first, last }),
-            };
+            let patch = Patch::line(&field, &target, Span { first, last });
+            let observation = Observation::of_patch(1000 * step, position, patch);
             let expected = state.step(&policy, &mut workspace, &observation);
             link.send(&observation).unwrap();
             let found = link.receive(observation.now_us).unwrap().unwrap();

@@ -8,7 +8,7 @@
 //! being symmetric it is its own adjoint. (The simulator solves the same system by elimination;
 //! the two are independent on purpose.)
 
-use super::{Gradients, Interval, Physics};
+use super::{Gradients, Interval, Physics, diffusion};
 use crate::adjoint::matrix;
 use crate::adjoint::real::Real;
 use agent_sim::problem::{Problem, heat_1d};
@@ -34,22 +34,7 @@ pub fn diffusion_ratio(problem: &Problem) -> f64 {
 
 /// Row-major inverse of the implicit half of the step, [grid, grid], zero on the walls.
 pub fn implicit_inverse(problem: &Problem) -> Vec<f64> {
-    let (n, r) = (problem.grid.len(), diffusion_ratio(problem));
-    let mut inverse = vec![0.0; n * n];
-    // Elimination for the unit vector of each interior point.
-    for unit in 1..n - 1 {
-        let (mut pivot, mut value) = (vec![0.0; n], vec![0.0; n]);
-        for j in 1..n - 1 {
-            let scale = 1.0 / (1.0 + r - 0.5 * r * pivot[j - 1]);
-            pivot[j] = 0.5 * r * scale;
-            value[j] = (f64::from(u8::from(j == unit)) + 0.5 * r * value[j - 1]) * scale;
-        }
-        for j in (1..n - 1).rev() {
-            value[j] += pivot[j] * value[j + 1];
-            inverse[unit * n + j] = value[j];
-        }
-    }
-    inverse
+    diffusion::implicit_inverse(problem.grid.len(), 0.5 * diffusion_ratio(problem))
 }
 
 impl<T: Real> Heat1d<T> {

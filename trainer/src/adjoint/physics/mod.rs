@@ -2,7 +2,17 @@
 //!
 //! Written anew for gradients; the simulator's steppers are the truth that tests hold these to.
 
+#[cfg(test)]
+pub(crate) mod agreement;
+pub mod density_2d;
+pub mod diffusion;
+pub mod fkpp_1d;
 pub mod heat_1d;
+pub mod heat_2d;
+pub mod ks_1d;
+pub mod ks_2d;
+mod spectral;
+pub mod turbulence_2d;
 
 use super::real::Real;
 use agent_sim::problem::Problem;
@@ -12,6 +22,12 @@ use std::fmt::Debug;
 pub fn of<T: Real>(problem: &Problem) -> Box<dyn Physics<T>> {
     match problem.name {
         "heat-1d" => Box::new(heat_1d::Heat1d::new(problem)),
+        "fkpp-1d" => Box::new(fkpp_1d::Fkpp1d::new(problem)),
+        "heat-2d" | "heat-2d-obstacles" => Box::new(heat_2d::Heat2d::new(problem)),
+        "density-2d" => Box::new(density_2d::Density2d::new(problem)),
+        "ks-1d" => Box::new(ks_1d::Ks1d::new(problem)),
+        "ks-2d" => Box::new(ks_2d::Ks2d::new(problem)),
+        "turbulence-2d" => Box::new(turbulence_2d::Turbulence2d::new(problem)),
         other => unreachable!("no physics for {other}"),
     }
 }
@@ -55,6 +71,19 @@ pub struct Interval<'a, T> {
     pub next: &'a [T],
     /// What [`Physics::advance`] left.
     pub tape: &'a [T],
+}
+
+impl<'a, T> Interval<'a, T> {
+    /// Fields after `step` of `substeps` solver steps, where the tape holds those that are neither
+    /// the first nor the last: `[substeps − 1, episodes, grid]`.
+    fn state(&self, step: usize, substeps: usize) -> &'a [T] {
+        let all = self.fields.len();
+        match step {
+            0 => self.fields,
+            last if last == substeps => self.next,
+            between => &self.tape[(between - 1) * all..between * all],
+        }
+    }
 }
 
 /// Gradients on either side of an interval.
