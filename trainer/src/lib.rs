@@ -10,18 +10,21 @@
 //!    Burn operation.
 //! 4. [`reference`](mod@reference): the same loop for heat-1d from plain tensor operations: the
 //!    oracle of the tests.
-//! 5. [`recipe`]: the settings each problem is trained with. [`learn`]: fresh episodes, gradient,
+//! 5. `gpu` (with the feature of that name): the rollout again, as compute kernels.
+//! 6. [`recipe`]: the settings each problem is trained with. [`learn`]: fresh episodes, gradient,
 //!    clip, Adam. [`checkpoint`] freezes a training between two steps, [`run`] keeps it on disk,
 //!    [`report`] draws it.
-//! 6. [`export`]: the frozen policy, as agents read it.
+//! 7. [`export`]: the frozen policy, as agents read it.
 //!
 //! What the field does, how episodes are drawn and what counts as good comes from
 //! [`agent_sim::problem`]; no constant of a problem stands here.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod adjoint;
 pub mod checkpoint;
 pub mod export;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 pub mod learn;
 pub mod loss;
 pub mod operation;

@@ -155,7 +155,7 @@ impl<T: Real> Motion<T> {
 }
 
 /// How far beyond a keep-out zone's rim agents stay, as a share of its radius.
-const KEEP_OUT_MARGIN: f64 = 1e-3;
+pub const KEEP_OUT_MARGIN: f64 = 1e-3;
 
 #[cfg(test)]
 mod tests {

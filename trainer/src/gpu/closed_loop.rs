@@ -2,10 +2,13 @@
 
 use super::device::{Gpu, GpuError};
 use super::shader::Shader;
-use super::spec::{EpisodeInput, LoopSpec};
+use super::spec::LoopSpec;
 use super::tables::Physics;
 use crate::loss::TERMS;
+use crate::trial::Trial;
+use agent_core::policy::Fusion;
 use std::borrow::Cow;
+use std::num::NonZeroU64;
 
 /// Threads of a workgroup unless the spec says otherwise.
 const THREADS: usize = 256;
@@ -36,14 +39,19 @@ pub struct GpuLoop {
     add_slices: wgpu::ComputePipeline,
     tiles: usize,
     slices: usize,
+    /// Offsets of the portions of the horizon among the portions' buffer, in order.
+    portions: Vec<u32>,
 }
 
 impl GpuLoop {
     /// Compiles the kernels of a loop and allocates room for its largest batch.
     pub fn new(gpu: &Gpu, spec: &LoopSpec) -> Result<Self, GpuError> {
         assert!(spec.agents > 0 && spec.horizon > 0 && spec.batch > 0);
-        let physics = Physics::of(&spec.problem)
+        let physics = Physics::of(&spec.problem, spec.agents)
             .ok_or_else(|| gpu.failed(format!("no kernels for {}", spec.problem.name)))?;
+        if spec.shape.fusion != Fusion::Concatenate {
+            return Err(gpu.failed("its kernels know no fusion but concatenation"));
+        }
         let limits = gpu.device.limits();
         let threads = match spec.threads {
             0 => THREADS,
@@ -59,7 +67,7 @@ impl GpuLoop {
         let tiles = tiles(spec, &shader);
         let rows = spec.batch * spec.horizon * spec.agents;
         let slices = BUSY.div_ceil(tiles.len()).min(rows.div_ceil(4 * DEPTH));
-        let count = spec.parameters();
+        let count = spec.shape.parameters();
         let buffer = |values: usize, usage: wgpu::BufferUsages| {
             let size = 4 * values as u64;
             let most = limits.max_buffer_size.min(limits.max_storage_buffer_binding_size.into());
@@ -94,6 +102,19 @@ impl GpuLoop {
             usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
+        let each = gpu.steps_per_dispatch();
+        let stride = limits.min_uniform_buffer_offset_alignment.max(16) as usize;
+        let firsts: Vec<usize> = (0..spec.horizon).step_by(each).collect();
+        let portion = gpu.device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: (firsts.len() * stride) as u64,
+            usage: wgpu::BufferUsages::UNIFORM | up,
+            mapped_at_creation: false,
+        });
+        for (k, &first) in firsts.iter().enumerate() {
+            let range = [first, (first + each).min(spec.horizon), 0, 0].map(|n| n as u32);
+            gpu.queue.write_buffer(&portion, (k * stride) as u64, bytemuck::cast_slice(&range));
+        }
         gpu.queue.write_buffer(&tables, 0, bytemuck::cast_slice(&shader.tables));
         gpu.queue.write_buffer(&tile_list, 0, bytemuck::cast_slice(&tiles));
 
@@ -111,6 +132,7 @@ impl GpuLoop {
                 (&scores, false),
                 (&scratch, false),
             ],
+            Some(&portion),
         );
         let gradient_source = format!(
             "const TRACE: u32 = {}u;\nconst DELTA: u32 = {}u;\nconst PARAMETERS: u32 = {count}u;\n{}",
@@ -129,6 +151,7 @@ impl GpuLoop {
                 (&partial, false),
                 (&gradient, false),
             ],
+            None,
         );
         let forward = loop_kernels.pipeline(gpu, "forward");
         let backward = loop_kernels.pipeline(gpu, "backward");
@@ -155,6 +178,7 @@ impl GpuLoop {
             add_slices,
             tiles: tiles.len(),
             slices,
+            portions: (0..firsts.len()).map(|k| (k * stride) as u32).collect(),
         })
     }
 
@@ -167,9 +191,9 @@ impl GpuLoop {
     pub fn terms(
         &mut self,
         parameters: &[f32],
-        episodes: &[EpisodeInput],
+        trials: &[Trial],
     ) -> Result<Vec<[f64; TERMS]>, GpuError> {
-        let answer = self.run(parameters, episodes, false)?;
+        let answer = self.run(parameters, trials, false)?;
         Ok(terms_of(&answer))
     }
 
@@ -178,10 +202,10 @@ impl GpuLoop {
     pub fn gradient(
         &mut self,
         parameters: &[f32],
-        episodes: &[EpisodeInput],
+        trials: &[Trial],
     ) -> Result<(Vec<[f64; TERMS]>, Vec<f32>), GpuError> {
-        let mut answer = self.run(parameters, episodes, true)?;
-        let gradient = answer.split_off(episodes.len() * TERMS);
+        let mut answer = self.run(parameters, trials, true)?;
+        let gradient = answer.split_off(trials.len() * TERMS);
         Ok((terms_of(&answer), gradient))
     }
 
@@ -189,17 +213,17 @@ impl GpuLoop {
     fn run(
         &mut self,
         parameters: &[f32],
-        episodes: &[EpisodeInput],
+        trials: &[Trial],
         gradient: bool,
     ) -> Result<Vec<f32>, GpuError> {
-        let (spec, count) = (&self.spec, episodes.len());
+        let (spec, count) = (&self.spec, trials.len());
         assert!((1..=spec.batch).contains(&count), "{count} episodes");
-        assert_eq!(parameters.len(), spec.parameters());
+        assert_eq!(parameters.len(), spec.shape.parameters());
         let queue = &self.gpu.queue;
         let both = with_transposed(spec, parameters);
         queue.write_buffer(&self.parameters, 0, bytemuck::cast_slice(&both));
         let mut inputs = Vec::with_capacity(count * self.shader.episode);
-        episodes.iter().for_each(|e| write_episode(spec, e, &mut inputs));
+        trials.iter().for_each(|trial| write_trial(spec, trial, &mut inputs));
         queue.write_buffer(&self.episodes, 0, bytemuck::cast_slice(&inputs));
         let rows = count * spec.horizon * spec.agents;
         let rows_per_slice = rows.div_ceil(self.slices).next_multiple_of(DEPTH);
@@ -211,24 +235,29 @@ impl GpuLoop {
         let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
         {
             let mut pass = encoder.begin_compute_pass(&Default::default());
-            pass.set_bind_group(0, &self.loop_group, &[]);
             pass.set_pipeline(&self.forward);
-            pass.dispatch_workgroups(count as u32, 1, 1);
+            for portion in &self.portions {
+                pass.set_bind_group(0, &self.loop_group, &[*portion]);
+                pass.dispatch_workgroups(count as u32, 1, 1);
+            }
             if gradient {
                 pass.set_pipeline(&self.backward);
-                pass.dispatch_workgroups(count as u32, 1, 1);
+                for portion in self.portions.iter().rev() {
+                    pass.set_bind_group(0, &self.loop_group, &[*portion]);
+                    pass.dispatch_workgroups(count as u32, 1, 1);
+                }
                 pass.set_bind_group(0, &self.gradient_group, &[]);
                 pass.set_pipeline(&self.multiply);
                 pass.dispatch_workgroups(self.tiles as u32, self.slices as u32, 1);
                 pass.set_pipeline(&self.add_slices);
-                pass.dispatch_workgroups(spec.parameters().div_ceil(64) as u32, 1, 1);
+                pass.dispatch_workgroups(spec.shape.parameters().div_ceil(64) as u32, 1, 1);
             }
         }
         let terms_size = 4 * (count * TERMS) as u64;
         encoder.copy_buffer_to_buffer(&self.scores, 0, &self.answer, 0, terms_size);
         let mut size = terms_size;
         if gradient {
-            let more = 4 * spec.parameters() as u64;
+            let more = 4 * spec.shape.parameters() as u64;
             encoder.copy_buffer_to_buffer(&self.gradient, 0, &self.answer, size, more);
             size += more;
         }
@@ -268,38 +297,51 @@ struct Kernels {
 }
 
 impl Kernels {
-    /// Buffers in the order of their bindings, and whether each is only read.
-    fn new(gpu: &Gpu, source: &str, buffers: &[(&wgpu::Buffer, bool)]) -> Self {
+    /// Buffers in the order of their bindings, and whether each is only read; last a uniform one, of
+    /// which each dispatch reads another stretch.
+    fn new(
+        gpu: &Gpu,
+        source: &str,
+        buffers: &[(&wgpu::Buffer, bool)],
+        portions: Option<&wgpu::Buffer>,
+    ) -> Self {
         let device = &gpu.device;
-        let descriptor = wgpu::ShaderModuleDescriptor {
-            label: None,
-            source: wgpu::ShaderSource::Wgsl(Cow::Borrowed(source)),
+        let module = module(device, source);
+        let entry = |binding: usize, ty: wgpu::BufferBindingType| wgpu::BindGroupLayoutEntry {
+            binding: binding as u32,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer {
+                ty,
+                has_dynamic_offset: ty == wgpu::BufferBindingType::Uniform,
+                min_binding_size: None,
+            },
+            count: None,
         };
-        let module = device.create_shader_module(descriptor);
-        let entries: Vec<_> = (0..)
-            .zip(buffers)
-            .map(|(binding, &(_, read_only))| wgpu::BindGroupLayoutEntry {
-                binding,
-                visibility: wgpu::ShaderStages::COMPUTE,
-                ty: wgpu::BindingType::Buffer {
-                    ty: wgpu::BufferBindingType::Storage { read_only },
-                    has_dynamic_offset: false,
-                    min_binding_size: None,
-                },
-                count: None,
-            })
-            .collect();
+        let mut entries = Vec::new();
+        let mut bound = Vec::new();
+        for (binding, (buffer, read_only)) in buffers.iter().enumerate() {
+            let read_only = *read_only;
+            entries.push(entry(binding, wgpu::BufferBindingType::Storage { read_only }));
+            bound.push(wgpu::BindGroupEntry {
+                binding: binding as u32,
+                resource: buffer.as_entire_binding(),
+            });
+        }
+        if let Some(buffer) = portions {
+            entries.push(entry(buffers.len(), wgpu::BufferBindingType::Uniform));
+            bound.push(wgpu::BindGroupEntry {
+                binding: buffers.len() as u32,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                    buffer,
+                    offset: 0,
+                    size: NonZeroU64::new(16),
+                }),
+            });
+        }
         let group_layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: None,
             entries: &entries,
         });
-        let bound: Vec<_> = (0..)
-            .zip(buffers)
-            .map(|(binding, (buffer, _))| wgpu::BindGroupEntry {
-                binding,
-                resource: buffer.as_entire_binding(),
-            })
-            .collect();
         let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
             layout: &group_layout,
@@ -333,13 +375,30 @@ impl Kernels {
     }
 }
 
+/// Compiles WGSL. Debug builds, and so tests, check every index on the GPU; release builds do not:
+/// it would cost a comparison per value read.
+#[allow(unsafe_code)]
+fn module(device: &wgpu::Device, source: &str) -> wgpu::ShaderModule {
+    let checks = match cfg!(debug_assertions) {
+        true => wgpu::ShaderRuntimeChecks::checked(),
+        false => wgpu::ShaderRuntimeChecks::unchecked(),
+    };
+    let descriptor = wgpu::ShaderModuleDescriptor {
+        label: None,
+        source: wgpu::ShaderSource::Wgsl(Cow::Borrowed(source)),
+    };
+    // SAFETY: the kernels are ours, their loops end, and all that they index by are their own
+    // constants and counters, never a value from a buffer.
+    unsafe { device.create_shader_module_trusted(descriptor, checks) }
+}
+
 /// Values of a `Tile` in the kernel.
 const TILE_VALUES: usize = 7;
 
 /// Squares that cover all weights: [input, inputs, output, outputs, weight, stride, bias].
 fn tiles(spec: &LoopSpec, shader: &Shader) -> Vec<[u32; TILE_VALUES]> {
     let (mut tiles, mut start) = (Vec::new(), 0);
-    for (k, [inputs, outputs]) in spec.layers().into_iter().enumerate() {
+    for (k, [inputs, outputs]) in spec.shape.layers().into_iter().enumerate() {
         for i in (0..inputs).step_by(SIDE) {
             for o in (0..outputs).step_by(SIDE) {
                 let bias = match i {
@@ -367,7 +426,7 @@ fn tiles(spec: &LoopSpec, shader: &Shader) -> Vec<[u32; TILE_VALUES]> {
 fn with_transposed(spec: &LoopSpec, parameters: &[f32]) -> Vec<f32> {
     let (mut both, mut start) = (parameters.to_vec(), parameters.len());
     both.resize(2 * parameters.len(), 0.0);
-    for [inputs, outputs] in spec.layers() {
+    for [inputs, outputs] in spec.shape.layers() {
         let weights = &parameters[start - parameters.len()..][..inputs * outputs];
         for (i, row) in weights.chunks_exact(outputs).enumerate() {
             for (o, &weight) in row.iter().enumerate() {
@@ -379,17 +438,23 @@ fn with_transposed(spec: &LoopSpec, parameters: &[f32]) -> Vec<f32> {
     both
 }
 
-fn write_episode(spec: &LoopSpec, episode: &EpisodeInput, out: &mut Vec<f32>) {
+/// An episode as the kernels read it; see [`CONDITIONS`](super::shader::CONDITIONS).
+fn write_trial(spec: &LoopSpec, trial: &Trial, out: &mut Vec<u32>) {
     let (cells, agents, axes) = (spec.problem.grid.len(), spec.agents, spec.axes());
+    let Trial { episode, start, .. } = trial;
     assert_eq!((episode.initial.len(), episode.target.len()), (cells, cells));
-    assert_eq!((episode.start.len(), episode.dies_at.len()), (agents, agents));
-    out.extend(&episode.initial);
-    out.extend(&episode.target);
-    out.extend(episode.start.iter().flat_map(|x| &x[..axes]));
-    // Exact: horizons are far below 2²⁴.
-    out.extend(episode.dies_at.iter().map(|&step| step.min(1 << 24) as f32));
-    let cells = episode.start.iter().map(|&x| spec.problem.cell_of(x));
-    out.extend(cells.flat_map(|c| c.into_iter().take(axes)).map(|c| c as f32));
+    assert_eq!((start.len(), trial.dies_at.len()), (agents, agents));
+    let step = |step: usize| u32::try_from(step).unwrap_or(u32::MAX);
+    out.push(step(trial.delay));
+    out.push((trial.sensor_noise as f32).to_bits());
+    out.push((trial.actuator_noise as f32).to_bits());
+    out.extend([trial.noise_seed as u32, (trial.noise_seed >> 32) as u32]);
+    out.extend(episode.initial.iter().chain(&episode.target).map(|z| z.to_bits()));
+    let start = start.iter().map(|x| x.map(|x| x as f32));
+    out.extend(start.clone().flat_map(|x| x.into_iter().take(axes)).map(f32::to_bits));
+    out.extend(trial.dies_at.iter().map(|&at| step(at)));
+    let cells = start.map(|x| spec.problem.cell_of(x));
+    out.extend(cells.flat_map(|c| c.into_iter().take(axes)).map(step));
 }
 
 fn terms_of(answer: &[f32]) -> Vec<[f64; TERMS]> {

@@ -8,6 +8,7 @@ pub struct Gpu {
     pub(super) device: wgpu::Device,
     pub(super) queue: wgpu::Queue,
     name: String,
+    software: bool,
 }
 
 /// Why there is no GPU, or why a loop does not fit on it.
@@ -63,7 +64,8 @@ impl Gpu {
         };
         let adapter = pollster::block_on(instance.request_adapter(&options))
             .map_err(|_| GpuError::NoAdapter)?;
-        let name = adapter.get_info().name;
+        let info = adapter.get_info();
+        let name = info.name;
         let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
             label: None,
             required_limits: adapter.limits(),
@@ -78,12 +80,22 @@ impl Gpu {
             device,
             queue,
             name,
+            software: info.device_type == wgpu::DeviceType::Cpu,
         })
     }
 
     /// What the driver calls it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Steps of a closed loop that one dispatch may take: short enough for the patience of desktops'
+    /// drivers. Mesa's software driver moreover leaves a kernel's loops after 65,535 rounds in all.
+    pub(super) fn steps_per_dispatch(&self) -> usize {
+        match self.software {
+            true => 8,
+            false => 64,
+        }
     }
 
     pub(super) fn failed(&self, reason: impl fmt::Display) -> GpuError {

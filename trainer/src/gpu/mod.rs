@@ -8,7 +8,7 @@
 //! make the parameters' gradient, one large matrix product at the end that all of the GPU works on.
 //!
 //! - [`device`]: finding a GPU;
-//! - [`spec`]: what a loop is made of, as plain numbers;
+//! - [`spec`]: what a loop is made of;
 //! - [`tables`]: matrices of the physics, computed on the host in double precision;
 //! - [`shader`]: the kernels' source for one loop: sizes become constants;
 //! - [`closed_loop`]: buffers, pipelines and the two calls, [`GpuLoop::terms`] and
@@ -24,4 +24,4 @@ pub mod tables;
 
 pub use closed_loop::GpuLoop;
 pub use device::{Gpu, GpuError};
-pub use spec::{EpisodeInput, LoopSpec};
+pub use spec::LoopSpec;

@@ -1,12 +1,15 @@
 //! The kernels' source for one loop: sizes become constants, each dense layer a product of its own.
 
-use super::spec::{LoopSpec, OVERVIEW_BLOCK};
+use super::spec::LoopSpec;
 use super::tables::Physics;
+use crate::adjoint::motion::KEEP_OUT_MARGIN;
 use crate::loss::{TERMS, Term};
 use agent_sim::grid::Edge;
 use agent_sim::problem::{Cells, Drives};
 use std::fmt::{Display, Write};
 
+/// Numbers that an episode begins with: delay, sensor noise, actuator noise, seed.
+pub const CONDITIONS: usize = 5;
 /// Stretches that a row's sum of squares is cut into.
 const PARTS: usize = 8;
 /// Most agents that run through the network together.
@@ -38,7 +41,7 @@ pub struct Shader {
 pub struct Rows {
     /// Values in a row of the trace.
     pub trace: usize,
-    /// Inputs of each layer in a row of the trace, in the order of [`LoopSpec::layers`].
+    /// Inputs of each layer in a row of the trace, in the order of [`Shape::layers`](crate::policy::Shape::layers).
     pub inputs: [usize; 6],
     /// Values in a row of the deltas.
     pub delta: usize,
@@ -97,36 +100,47 @@ impl Shader {
         constants(&mut source, spec);
         discs_and_frequencies(&mut source, &mut tables, spec);
         rows.write(&mut source, spec);
-        source.count("EPISODE", 2 * cells + agents * axes + agents + agents * axes);
+        let mut episode = Layout(CONDITIONS);
+        for (name, size) in [
+            ("INITIAL", cells),
+            ("TARGET", cells),
+            ("START", agents * axes),
+            ("DEATH", agents),
+            ("CELLS", agents * axes),
+        ] {
+            source.count(&format!("{name}_IN_EPISODE"), episode.take(size));
+        }
+        source.count("EPISODE", episode.0);
         source.count("STATE", cells + agents * axes);
 
         // The pool: what lasts for an episode, then what lasts for a phase.
-        let mut base = Layout(0);
-        let in_pool = keeps_field_in_pool(physics);
-        let field = base.take(if in_pool { cells } else { 0 });
-        source.count("FIELD_AT", field);
-        source.count("G_FIELD_AT", field);
-        source.count("TARGET_AT", base.take(if in_pool { cells } else { 0 }));
-        let (mut forward, mut backward) = (base, base);
+        let field = if keeps_field_in_pool(physics) { cells } else { 0 };
+        let (mut forward, mut backward) = (Layout(0), Layout(0));
+        source.count("FIELD_AT", forward.take(field));
         source.count("POSITION_AT", forward.take(agents * axes));
-        source.count("ACTION_AT", forward.take(agents * spec.actions()));
+        source.count("ACTION_AT", forward.take(agents * spec.shape.actions));
+        // What the backward pass carries from step to step comes first.
+        let carry = field + 2 * agents * axes;
+        source.count("CARRY", carry);
+        source.count("CARRY_AT", 0);
+        source.count("G_FIELD_AT", backward.take(field));
         source.count("G_POSITION_AT", backward.take(agents * axes));
         source.count("G_CHANGE_AT", backward.take(agents * axes));
         source.count("G_VELOCITY_AT", backward.take(agents * axes));
         source.count("G_FORCE_AT", backward.take(agents));
-        source.count("D_HEAD_AT", backward.take(agents * spec.actions()));
         let phase = Layout(forward.0.max(backward.0).next_multiple_of(4));
 
         let mut work = phase;
-        let scratch = physics_constants(
+        let mut scratch = Layout(carry);
+        physics_constants(
             &mut source,
             &mut tables,
-            &mut work,
+            [&mut work, &mut scratch],
             spec,
             physics,
             threads,
         );
-        let rows_in_pool = tile_rows(spec, memory.saturating_sub(phase.0));
+        let rows_in_pool = tile_rows(spec, memory.saturating_sub(phase.0 + spec.sight.coarse()));
         let tiles = agents.div_ceil(rows_in_pool);
         source.count("ROWS", rows_in_pool);
         source.count("TILES", tiles);
@@ -134,17 +148,25 @@ impl Shader {
 
         let pool = work.0.max(network.0).max(threads);
         source.count("POOL", pool);
-        source.count("SCRATCH", scratch.max(1));
+        source.count("SCRATCH", scratch.0);
         for part in [
             include_str!("wgsl/loop.wgsl"),
+            include_str!("wgsl/noise.wgsl"),
             include_str!("wgsl/score.wgsl"),
             include_str!("wgsl/network.wgsl"),
             match axes {
                 1 => include_str!("wgsl/window_line.wgsl"),
                 _ => include_str!("wgsl/window_plane.wgsl"),
             },
+            match keeps_field_in_pool(physics) {
+                true => include_str!("wgsl/field_near.wgsl"),
+                false => include_str!("wgsl/field_far.wgsl"),
+            },
             match physics {
                 Physics::Line(_) => include_str!("wgsl/line.wgsl"),
+                Physics::Ring(_) => include_str!("wgsl/ring.wgsl"),
+                Physics::Plate(_) => include_str!("wgsl/plate.wgsl"),
+                Physics::Room(_) => include_str!("wgsl/room.wgsl"),
             },
         ] {
             source.line(part);
@@ -153,9 +175,9 @@ impl Shader {
             source: source.0,
             tables,
             rows,
-            episode: 2 * cells + agents * axes + agents + agents * axes,
+            episode: episode.0,
             state: cells + agents * axes,
-            scratch: scratch.max(1),
+            scratch: scratch.0,
             pool,
         }
     }
@@ -164,7 +186,8 @@ impl Shader {
 /// Whether a field is small enough to stay in the workgroup's memory.
 fn keeps_field_in_pool(physics: &Physics) -> bool {
     match physics {
-        Physics::Line(_) => true,
+        Physics::Line(_) | Physics::Ring(_) | Physics::Plate(_) => true,
+        Physics::Room(_) => false,
     }
 }
 
@@ -180,28 +203,31 @@ fn constants(source: &mut Source, spec: &LoopSpec) {
     source.count("POINTS_1", grid.points[1]);
     source.flag("PERIODIC", grid.edge == Edge::Periodic);
     source.number("DT", problem.control_interval);
-    source.count("WINDOW", problem.sensing.window);
-    source.count("FEATURES", spec.features());
-    source.count("FOURIER", spec.fourier());
-    source.count("FREQUENCIES", spec.frequencies.len());
+    source.count("WINDOW", spec.sight.window);
+    source.count("FEATURES", spec.shape.features);
+    source.count("FOURIER", spec.shape.fourier());
+    source.count("FREQUENCIES", spec.shape.frequencies.len());
     source.count("FORCES", spec.forces());
     source.count("DIRECTIONS", spec.directions());
-    source.count("ACTIONS", spec.actions());
-    source.count("BRANCH_1", spec.branch[0]);
-    source.count("BRANCH_2", spec.branch[1]);
-    source.count("TRUNK_1", spec.trunk[0]);
-    source.count("TRUNK_2", spec.trunk[1]);
-    source.count("JOINED", spec.branch[1] + spec.trunk[1]);
-    source.count("FUSE", spec.fuse);
+    source.count("ACTIONS", spec.shape.actions);
+    source.count("BRANCH_1", spec.shape.branch[0]);
+    source.count("BRANCH_2", spec.shape.branch[1]);
+    source.count("TRUNK_1", spec.shape.trunk[0]);
+    source.count("TRUNK_2", spec.shape.trunk[1]);
+    source.count("JOINED", spec.shape.branch[1] + spec.shape.trunk[1]);
+    source.count("FUSE", spec.shape.fuse);
     source.count("PARTS", PARTS);
-    source.count("OVERVIEW_BLOCK", OVERVIEW_BLOCK);
     source.number("FORCE_MAX", problem.actuation.force_max);
     source.number("VELOCITY_MAX", problem.actuation.velocity_max);
-    source.flag("CAPPED", problem.actuation.drives == Drives::Flow);
-    let [error, slope, overview] = spec.gains;
-    source.number("ERROR_GAIN", error);
-    source.number("SLOPE_GAIN", slope);
-    source.number("OVERVIEW_GAIN", overview);
+    source.flag("ROUND", problem.actuation.drives == Drives::Flow);
+    source.number("ERROR_GAIN", spec.sight.error_gain);
+    source.number("SLOPE_GAIN", spec.sight.slope_gain);
+    source.number("WIDE_GAIN", spec.sight.wide_gain);
+    let [down, along] = spec.sight.wide.unwrap_or([0; 2]);
+    source.count("WIDE", down * along);
+    source.count("WIDE_ALONG", along.max(1));
+    source.count("BLOCK_0", grid.points[0] / down.max(1));
+    source.count("BLOCK_1", grid.points[1] / along.max(1));
 
     let [low, high] = problem.reach;
     let margin = problem.loss.margin;
@@ -262,19 +288,22 @@ fn constants(source: &mut Source, spec: &LoopSpec) {
 fn discs_and_frequencies(source: &mut Source, tables: &mut Vec<f32>, spec: &LoopSpec) {
     let problem = &spec.problem;
     source.count("FREQUENCIES_IN_TABLES", tables.len());
-    tables.extend(spec.frequencies.iter().map(|&f| f as f32));
+    tables.extend(spec.shape.frequencies.iter().map(|&f| f as f32));
     source.line("fn frequency(k: u32) -> f32 { return tables[FREQUENCIES_IN_TABLES + k]; }");
     source.count("DISCS", problem.keep_out.len());
     source.count("DISCS_IN_TABLES", tables.len());
     for disc in problem.keep_out {
-        let rim = disc.radius + problem.loss.obstacle_margin;
-        tables.extend([disc.centre[0], disc.centre[1], rim].map(|x| x as f32));
+        let [x, y] = disc.centre;
+        let rim = disc.radius * (1.0 + KEEP_OUT_MARGIN);
+        let reach = disc.radius + problem.loss.obstacle_margin;
+        tables.extend([x, y, rim, reach].map(|x| x as f32));
     }
     source.line(
         "fn disc_centre(k: u32) -> vec2<f32> {
-            return vec2(tables[DISCS_IN_TABLES + 3u * k], tables[DISCS_IN_TABLES + 3u * k + 1u]);
+            return vec2(tables[DISCS_IN_TABLES + 4u * k], tables[DISCS_IN_TABLES + 4u * k + 1u]);
         }
-        fn disc_radius(k: u32) -> f32 { return tables[DISCS_IN_TABLES + 3u * k + 2u]; }",
+        fn disc_rim(k: u32) -> f32 { return tables[DISCS_IN_TABLES + 4u * k + 2u]; }
+        fn disc_reach(k: u32) -> f32 { return tables[DISCS_IN_TABLES + 4u * k + 3u]; }",
     );
 }
 
@@ -282,15 +311,15 @@ impl Rows {
     /// The parts that layers read come first; fusion reads the end of the branch and of the trunk
     /// as one.
     fn new(spec: &LoopSpec) -> Self {
-        let ([b1, b2], [t1, t2]) = (spec.branch, spec.trunk);
+        let ([b1, b2], [t1, t2]) = (spec.shape.branch, spec.shape.trunk);
         let mut at = Layout(0);
         let [window, y_1, joined, fourier, trunk_1, fuse] =
-            [spec.features(), b1, b2 + t2, spec.fourier(), t1, spec.fuse].map(|w| at.take(w));
+            [spec.shape.features, b1, b2 + t2, spec.shape.fourier(), t1, spec.shape.fuse].map(|w| at.take(w));
         let mut out = Layout(0);
         let [d_b1, d_b2, d_t1, d_t2, d_fuse, d_head] =
-            spec.layers().map(|[_, outputs]| out.take(outputs));
+            spec.shape.layers().map(|[_, outputs]| out.take(outputs));
         Self {
-            trace: at.0 + spec.actions() + b1 + b2 + 2,
+            trace: at.0 + 2 * spec.shape.actions + b1 + b2 + 2,
             inputs: [window, y_1, fourier, trunk_1, joined, fuse],
             delta: out.0,
             outputs: [d_b1, d_b2, d_t1, d_t2, d_fuse, d_head],
@@ -298,9 +327,9 @@ impl Rows {
     }
 
     fn write(&self, source: &mut Source, spec: &LoopSpec) {
-        let [b1, b2] = spec.branch;
+        let [b1, b2] = spec.shape.branch;
         let [window, y_1, fourier, trunk_1, joined, fuse] = self.inputs;
-        let mut at = Layout(fuse + spec.fuse);
+        let mut at = Layout(fuse + spec.shape.fuse);
         source.count("TRACE", self.trace);
         source.count("DELTA", self.delta);
         for (name, offset) in [
@@ -310,7 +339,8 @@ impl Rows {
             ("TRUNK_1", trunk_1),
             ("JOINED", joined),
             ("FUSE", fuse),
-            ("ACTION", at.take(spec.actions())),
+            ("OUTPUT", at.take(spec.shape.actions)),
+            ("ACTION", at.take(spec.shape.actions)),
             ("S_1", at.take(b1)),
             ("S_2", at.take(b2)),
             ("NORM_1", at.take(1)),
@@ -324,20 +354,21 @@ impl Rows {
     }
 }
 
-/// Names of [`LoopSpec::layers`].
+/// Names of [`Shape::layers`](crate::policy::Shape::layers).
 const LAYERS: [&str; 6] = ["branch_1", "branch_2", "trunk_1", "trunk_2", "fuse", "head"];
 
 /// Values in the pool that one agent takes on its way through the network.
 fn pool_row(spec: &LoopSpec) -> usize {
-    let ([b1, b2], [t1, t2]) = (spec.branch, spec.trunk);
-    spec.features()
-        + spec.fourier()
+    let ([b1, b2], [t1, t2]) = (spec.shape.branch, spec.shape.trunk);
+    spec.shape.features
+        + spec.shape.fourier()
         + 2 * b1.max(b2)
         + t1
         + (b2 + t2)
-        + spec.fuse
+        + spec.shape.fuse
         + PARTS
-        + spec.actions()
+        + spec.shape.actions
+        + spec.axes()
 }
 
 /// Agents that run through the network together: as many as fit, in equal tiles.
@@ -357,27 +388,29 @@ fn network_products(
     rows: usize,
     threads: usize,
 ) -> Layout {
-    let ([b1, b2], [t1, t2]) = (spec.branch, spec.trunk);
+    let ([b1, b2], [t1, t2]) = (spec.shape.branch, spec.shape.trunk);
     let mut region = |source: &mut Source, name: &str, width: usize| {
         let start = at.take(rows * width);
         source.count(&format!("{name}_AT"), start);
         start
     };
-    let window = region(source, "WINDOW", spec.features());
-    let fourier = region(source, "FOURIER", spec.fourier());
+    let window = region(source, "WINDOW", spec.shape.features);
+    let fourier = region(source, "FOURIER", spec.shape.fourier());
     let _ = region(source, "H", b1.max(b2));
     let y = region(source, "Y", b1.max(b2));
     let trunk = region(source, "TRUNK", t1);
     let joined = region(source, "JOINED", b2 + t2);
-    let fuse = region(source, "FUSE", spec.fuse);
+    let fuse = region(source, "FUSE", spec.shape.fuse);
     let _ = region(source, "PARTS", PARTS);
-    let tile = region(source, "D_TILE", spec.actions());
+    let tile = region(source, "D_TILE", spec.shape.actions);
+    let _ = region(source, "SEEN", spec.axes());
+    source.count("WIDE_AT", at.take(spec.sight.coarse()));
 
     let mut weights = 0;
     let forward = [window, y, fourier, trunk, joined, fuse];
     // Where each layer's adjoint finds the gradient before the layer's activation.
     let backward = [y, y, trunk, joined, fuse, tile];
-    for (k, [inputs, outputs]) in spec.layers().into_iter().enumerate() {
+    for (k, [inputs, outputs]) in spec.shape.layers().into_iter().enumerate() {
         let name = LAYERS[k];
         let product = Product {
             name: name.to_owned(),
@@ -396,7 +429,7 @@ fn network_products(
             inputs: outputs,
             outputs: inputs,
             x: backward[k],
-            weights: spec.parameters() + weights,
+            weights: spec.shape.parameters() + weights,
             bias: None,
         };
         adjoint.write(source, threads);
@@ -479,32 +512,77 @@ impl Product {
     }
 }
 
-/// Constants, tables and pool regions of the physics; returns the values per episode that it needs
-/// besides.
+/// Constants and tables of the physics, its regions in the pool and its room per episode besides.
 fn physics_constants(
     source: &mut Source,
     tables: &mut Vec<f32>,
-    work: &mut Layout,
+    [work, scratch]: [&mut Layout; 2],
     spec: &LoopSpec,
     physics: &Physics,
     threads: usize,
-) -> usize {
+) {
     let problem = &spec.problem;
     source.number("SPACING", problem.grid.spacing(0));
     source.number("FALLOFF", 0.5 / problem.actuation.width.powi(2));
+    let cells = problem.grid.len();
+    let lanes = (threads / spec.agents).clamp(1, 16);
+    source.count("LANES", lanes);
+    source.count("WORK_AT", work.take(if keeps_field_in_pool(physics) { cells } else { 0 }));
+    let mut table = |source: &mut Source, name: &str, values: &[f64]| {
+        source.count(&format!("{name}_IN_TABLES"), tables.len());
+        tables.extend(values.iter().map(|&x| x as f32));
+    };
     match physics {
         Physics::Line(line) => {
             source.number("EXPLICIT_RATIO", line.explicit_ratio);
             source.number("GROWTH", line.growth);
             source.flag("CLIPPED", line.clipped);
             source.count("BAND", line.band);
-            source.count("INVERSE_IN_TABLES", tables.len());
-            tables.extend(line.inverse.iter().map(|&x| x as f32));
-            source.count("WORK_AT", work.take(problem.grid.len()));
-            let lanes = (threads / spec.agents).clamp(1, 16);
-            source.count("LANES", lanes);
+            table(source, "INVERSE", &line.inverse);
             source.count("LANES_AT", work.take(2 * spec.agents * lanes));
-            0
+        }
+        Physics::Ring(ring) => {
+            table(source, "LINEAR", &[&ring.linear[..], &ring.linear].concat());
+            table(source, "SQUARE", &[&ring.square[..], &ring.square].concat());
+            table(source, "RESPONSE", &ring.responses);
+            source.count("LANES_AT", work.take(spec.agents * lanes));
+        }
+        Physics::Plate(plate) => {
+            source.count("BAND", plate.band);
+            table(source, "STEP", &plate.step);
+            table(source, "INVERSE", &plate.inverse);
+            source.count("FORCING_AT", work.take(cells));
+            source.count("PULLED_AT", work.take(cells));
+            let side = spec.agents * problem.grid.points[1];
+            source.count("ACROSS_IN_SCRATCH", scratch.take(side));
+            source.count("ALONG_IN_SCRATCH", scratch.take(side));
+            source.count("SPREAD_IN_SCRATCH", scratch.take(3 * side));
+        }
+        Physics::Room(transport) => {
+            let [rows, columns] = problem.grid.points;
+            let cells_per_length = [0, 1].map(|axis| problem.grid.spacing(axis).recip());
+            source.number("SPACING_1", problem.grid.spacing(1));
+            for (axis, cells) in cells_per_length.into_iter().enumerate() {
+                source.number(&format!("CELLS_PER_VELOCITY_{axis}"), cells * transport.coupling);
+                source.number(&format!("DRIFT_{axis}"), cells * transport.drift[axis]);
+            }
+            source.number("LONGEST", transport.displacement_max);
+            source.number("STAY", 1.0 - 4.0 * transport.mixing);
+            source.number("MIXING", transport.mixing);
+            source.number("DENSITY_MAX", transport.density_max);
+            source.count("TOTAL_AT", work.take(3 * threads));
+            for (name, size) in [
+                ("G_FIELD", cells),
+                ("KERNELS", spec.agents * (rows + columns)),
+                ("CARRIED", cells),
+                ("G_CARRIED", cells),
+                ("MOMENTS", 3 * (spec.horizon + 1)),
+                ("WAY", 2 * cells),
+                ("G_WIND", 2 * cells),
+                ("LINES", 4 * spec.agents * rows),
+            ] {
+                source.count(&format!("{name}_IN_SCRATCH"), scratch.take(size));
+            }
         }
     }
 }

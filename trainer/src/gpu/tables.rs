@@ -1,20 +1,32 @@
 //! Matrices of the physics, computed in double precision.
 
-use agent_sim::problem::{Problem, fkpp_1d, heat_1d};
+use agent_sim::actuate::Kernel;
+use agent_sim::pde::density_2d::Transport;
+use agent_sim::problem::{Problem, density_2d, fkpp_1d, heat_1d, heat_2d, ks_1d};
+use std::f64::consts::TAU;
 
 /// What a field does in one control interval.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Physics {
     /// Diffusion on a line, with or without growth.
     Line(Line),
+    /// The Kuramoto–Sivashinsky equation on a circle.
+    Ring(Ring),
+    /// Diffusion on a plate.
+    Plate(Plate),
+    /// A density in a room, carried by fans.
+    Room(Transport),
 }
 
 impl Physics {
     /// Of a problem; none where there are no kernels for it.
-    pub fn of(problem: &Problem) -> Option<Self> {
+    pub fn of(problem: &Problem, agents: usize) -> Option<Self> {
         Some(match problem.name {
             "heat-1d" => Self::Line(Line::heat(problem)),
             "fkpp-1d" => Self::Line(Line::fisher(problem)),
+            "ks-1d" => Self::Ring(Ring::new(problem, agents)),
+            "density-2d" => Self::Room(density_2d::transport(problem, problem.control_interval)),
+            "heat-2d" | "heat-2d-obstacles" => Self::Plate(Plate::new(problem)),
             _ => return None,
         })
     }
@@ -63,6 +75,84 @@ impl Line {
             growth: fkpp_1d::GROWTH,
             clipped: true,
             band,
+            inverse,
+        }
+    }
+}
+
+/// One step of the Kuramoto–Sivashinsky equation on a circle, `u⁺ = A u + B u² + Σ a_i R_i`: in
+/// Fourier modes, Crank–Nicolson for the linear part and Euler for the rest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ring {
+    /// The first column of A: what a unit in cell 0 does to every cell.
+    pub linear: Vec<f64>,
+    /// The first column of B.
+    pub square: Vec<f64>,
+    /// R, [agents, cells].
+    pub responses: Vec<f64>,
+}
+
+impl Ring {
+    /// The published scheme with its actuators on their published places.
+    pub fn new(problem: &Problem, agents: usize) -> Self {
+        let (n, length, dt) = (problem.grid.len(), ks_1d::LENGTH, problem.control_interval);
+        let wave_number = |k: usize| TAU * k as f64 / length;
+        let half_rate = |k: usize| 0.5 * dt * (wave_number(k).powi(2) - wave_number(k).powi(4));
+        // All but the mean and the shortest wave come in pairs.
+        let share = |k: usize| (if k == 0 || 2 * k == n { 1.0 } else { 2.0 }) / n as f64;
+        let angle = |k: usize, d: usize| TAU * (k * d % n) as f64 / n as f64;
+        let even = |of: &dyn Fn(usize) -> f64| -> Vec<f64> {
+            let value = |d: usize| (0..=n / 2).map(|k| share(k) * of(k) * angle(k, d).cos()).sum();
+            (0..n).map(value).collect()
+        };
+        let linear = even(&|k| (1.0 + half_rate(k)) / (1.0 - half_rate(k)));
+        let filter = even(&|k| dt / (1.0 - half_rate(k)));
+        // −½ ∂_x: the shortest wave has no slope on the grid.
+        let slope = |d: usize, k: usize| {
+            share(k) * 0.5 * dt * wave_number(k) / (1.0 - half_rate(k)) * angle(k, d).sin()
+        };
+        let square = (0..n).map(|d| (1..n / 2).map(|k| slope(d, k)).sum()).collect();
+        let mut responses = Vec::with_capacity(agents * n);
+        for place in (problem.placement)(agents) {
+            let mut bump = vec![0.0; n];
+            Kernel::new(problem).add(&mut bump, place, &[1.0]);
+            let response = |j: usize| (0..n).map(|i| filter[(j + n - i) % n] * bump[i]).sum::<f64>();
+            responses.extend((0..n).map(response));
+        }
+        Self {
+            linear,
+            square,
+            responses,
+        }
+    }
+}
+
+/// One step of the heat equation on a plate, `z⁺ = P (z P + W) + W` with `W = Δt/2 · f A⁻¹`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plate {
+    /// Cells to each side of the diagonals that count.
+    pub band: usize,
+    /// P, [offset + band, point], zero on the edges.
+    pub step: Vec<f64>,
+    /// A⁻¹, likewise.
+    pub inverse: Vec<f64>,
+}
+
+impl Plate {
+    /// Peaceman–Rachford with the published spacing.
+    pub fn new(problem: &Problem) -> Self {
+        let n = problem.grid.points[1];
+        let dx = heat_1d::scheme_spacing(n);
+        let half = 0.5 * heat_2d::DIFFUSIVITY * problem.control_interval / (dx * dx);
+        let (band, inverse) = banded_inverse(n, half);
+        // A = 1 − q D and C = 1 + q D, so P = C A⁻¹ = 2 A⁻¹ − 1.
+        let mut step: Vec<f64> = inverse.iter().map(|x| 2.0 * x).collect();
+        for x in &mut step[band * n + 1..(band + 1) * n - 1] {
+            *x -= 1.0;
+        }
+        Self {
+            band,
+            step,
             inverse,
         }
     }

@@ -5,15 +5,6 @@
 // The inverse of the implicit half falls off from its diagonal by a constant factor per cell: only
 // a band of it counts. The table holds [offset, cell].
 
-fn begin() {
-    for (var j = tid; j < CELLS; j += THREADS) {
-        let z = given(j);
-        pool[FIELD_AT + j] = z;
-        pool[TARGET_AT + j] = target_at(j);
-        states[state_of(0u) + j] = z;
-    }
-}
-
 fn coordinate(j: u32) -> f32 {
     return SPACING * f32(j);
 }
@@ -23,13 +14,12 @@ fn bump(gap: f32) -> f32 {
 }
 
 fn advance(step: u32) {
-    score_agents(step);
     for (var j = tid; j < CELLS; j += THREADS) {
         var pushed = 0.0;
         if j > 0u && j < CELLS - 1u {
             var force = 0.0;
             for (var i = 0u; i < AGENTS; i++) {
-                force += FORCE_MAX * action(i, 0u) * bump(coordinate(j) - position(i, 0u));
+                force += action(i, 0u) * bump(coordinate(j) - position(i, 0u));
             }
             let z = pool[FIELD_AT + j];
             let bend = pool[FIELD_AT + j - 1u] + pool[FIELD_AT + j + 1u] - 2.0 * z;
@@ -46,7 +36,7 @@ fn advance(step: u32) {
         }
         pool[FIELD_AT + j] = z;
         states[state_of(step + 1u) + j] = z;
-        let e = z - pool[TARGET_AT + j];
+        let e = z - target_at(j);
         sums[TRACK] += e * e;
         if step + 1u == HORIZON {
             sums[FINAL] += e * e;
@@ -65,18 +55,11 @@ fn implicit(j: u32) -> f32 {
     return sum;
 }
 
-fn begin_adjoint() {
-    for (var j = tid; j < CELLS; j += THREADS) {
-        pool[G_FIELD_AT + j] = 0.0;
-        pool[TARGET_AT + j] = target_at(j);
-    }
-}
-
 fn advance_adjoint(step: u32) {
     let pull = 2.0 * (PULL_TRACK + select(0.0, PULL_FINAL, step + 1u == HORIZON));
     for (var j = tid; j < CELLS; j += THREADS) {
         let z = states[state_of(step + 1u) + j];
-        var g = pool[G_FIELD_AT + j] + pull * (z - pool[TARGET_AT + j]);
+        var g = pool[G_FIELD_AT + j] + pull * (z - target_at(j));
         if CLIPPED && (z <= 0.0 || z >= 1.0) {
             g = 0.0;
         }
@@ -128,7 +111,7 @@ fn advance_adjoint(step: u32) {
             level += pool[LANES_AT + 2u * (agent * LANES + lane)];
             moment += pool[LANES_AT + 2u * (agent * LANES + lane) + 1u];
         }
-        let u = FORCE_MAX * trace[row_of(step, agent) * TRACE + ACTION_IN_TRACE];
+        let u = done(step, agent, 0u);
         pool[G_FORCE_AT + agent] += DT * level;
         pool[G_POSITION_AT + agent] += DT * u * 2.0 * FALLOFF * moment;
     }

@@ -5,8 +5,9 @@
 
 @group(0) @binding(0) var<storage, read> parameters: array<f32>;
 @group(0) @binding(1) var<storage, read> tables: array<f32>;
-// [episodes, initial field | target | start positions | step of death | cells of fixed agents]
-@group(0) @binding(2) var<storage, read> episodes: array<f32>;
+// [episodes, EPISODE]: conditions | initial field | target | start positions | steps of death |
+// cells of agents that stay where they are
+@group(0) @binding(2) var<storage, read> episodes: array<u32>;
 // [episodes, horizon + 1, field | positions]
 @group(0) @binding(3) var<storage, read_write> states: array<f32>;
 // [episodes, horizon, agents, TRACE]: what the network computed
@@ -15,8 +16,10 @@
 @group(0) @binding(5) var<storage, read_write> deltas: array<f32>;
 // [episodes, TERMS]
 @group(0) @binding(6) var<storage, read_write> scores: array<f32>;
-// [episodes, SCRATCH]: what does not fit into the pool
+// [episodes, SCRATCH]: what does not fit into the pool or has to last from dispatch to dispatch
 @group(0) @binding(7) var<storage, read_write> scratch: array<f32>;
+// The steps of this dispatch: the first and the one after the last.
+@group(0) @binding(8) var<uniform> portion: vec4<u32>;
 
 var<workgroup> pool: array<f32, POOL>;
 var<private> tid: u32;
@@ -24,15 +27,25 @@ var<private> episode: u32;
 var<private> sums: array<f32, TERMS>;
 
 fn given(offset: u32) -> f32 {
-    return episodes[episode * EPISODE + offset];
+    return bitcast<f32>(episodes[episode * EPISODE + offset]);
+}
+
+fn condition(k: u32) -> u32 {
+    return episodes[episode * EPISODE + k];
 }
 
 fn target_at(j: u32) -> f32 {
-    return given(CELLS + j);
+    return given(TARGET_IN_EPISODE + j);
 }
 
-fn alive(step: u32, agent: u32) -> bool {
-    return f32(step) < given(2u * CELLS + AGENTS * AXES + agent);
+// Steps between an observation and the action that it leads to.
+fn delay() -> u32 {
+    return condition(0u);
+}
+
+// Whether an agent does in a step what it decided `delay` steps ago.
+fn acts(step: u32, agent: u32) -> bool {
+    return step >= delay() && step < condition(DEATH_IN_EPISODE + agent);
 }
 
 // Where the state before a step begins.
@@ -54,10 +67,9 @@ fn squash(x: f32) -> f32 {
     return select(far, near, a < 0.2);
 }
 
-fn clear_sums() {
-    for (var k = 0u; k < TERMS; k++) {
-        sums[k] = 0.0;
-    }
+fn barrier() {
+    workgroupBarrier();
+    storageBarrier();
 }
 
 // Adds up the threads' sums in a fixed order.
@@ -79,7 +91,8 @@ fn write_scores() {
             for (var i = 0u; i < 32u; i++) {
                 sum += pool[i];
             }
-            scores[episode * TERMS + k] = sum * share(k);
+            let at = episode * TERMS + k;
+            scores[at] = select(scores[at], 0.0, portion.x == 0u) + sum * share(k);
         }
     }
 }
@@ -91,18 +104,28 @@ fn forward(
 ) {
     tid = thread;
     episode = group.x;
-    clear_sums();
-    begin();
-    for (var i = tid; i < AGENTS * AXES; i += THREADS) {
-        let x = given(2u * CELLS + i);
-        pool[POSITION_AT + i] = x;
-        states[state_of(0u) + CELLS + i] = x;
+    for (var k = 0u; k < TERMS; k++) {
+        sums[k] = 0.0;
+    }
+    let here = state_of(portion.x);
+    for (var j = tid; j < CELLS && portion.x == 0u; j += THREADS) {
+        states[here + j] = given(INITIAL_IN_EPISODE + j);
+    }
+    for (var i = tid; i < AGENTS * AXES && portion.x == 0u; i += THREADS) {
+        states[here + CELLS + i] = given(START_IN_EPISODE + i);
     }
     barrier();
-    for (var step = 0u; step < HORIZON; step++) {
+    for (var i = tid; i < AGENTS * AXES; i += THREADS) {
+        pool[POSITION_AT + i] = states[here + CELLS + i];
+    }
+    begin(here);
+    barrier();
+    for (var step = portion.x; step < portion.y; step++) {
         for (var tile = 0u; tile < TILES; tile++) {
             decide(step, tile * ROWS);
         }
+        act(step);
+        barrier();
         advance(step);
     }
     write_scores();
@@ -115,24 +138,25 @@ fn backward(
 ) {
     tid = thread;
     episode = group.x;
-    begin_adjoint();
-    for (var i = tid; i < AGENTS * AXES; i += THREADS) {
-        pool[G_POSITION_AT + i] = 0.0;
-        pool[G_CHANGE_AT + i] = 0.0;
+    // What came down from the later steps.
+    let late = portion.y < HORIZON;
+    let carry = episode * SCRATCH;
+    for (var i = tid; i < CARRY; i += THREADS) {
+        pool[CARRY_AT + i] = select(0.0, scratch[carry + i], late);
     }
+    begin_adjoint(late);
     barrier();
-    for (var back = 0u; back < HORIZON; back++) {
-        let step = HORIZON - 1u - back;
+    for (var back = portion.x; back < portion.y; back++) {
+        let step = portion.y - 1u - (back - portion.x);
         score_agents_adjoint(step);
         advance_adjoint(step);
         answer_adjoint(step);
+        barrier();
         for (var tile = 0u; tile < TILES; tile++) {
             decide_adjoint(step, tile * ROWS);
         }
     }
-}
-
-fn barrier() {
-    workgroupBarrier();
-    storageBarrier();
+    for (var i = tid; i < CARRY; i += THREADS) {
+        scratch[carry + i] = pool[CARRY_AT + i];
+    }
 }

@@ -37,6 +37,7 @@ fn keep_delta(r: u32, offset: u32, value: f32) {
 fn decide(step: u32, from_agent: u32) {
     now = step;
     first = from_agent;
+    survey();
     for (var item = tid; item < ROWS * FEATURES; item += THREADS) {
         let r = item / FEATURES;
         var value = 0.0;
@@ -162,14 +163,10 @@ fn fuse_out(r: u32, o: u32, value: f32) {
 }
 
 fn head_out(r: u32, o: u32, value: f32) {
-    if peopled(r) {
-        let y = select(0.0, squash(value), alive(now, first + r));
-        pool[ACTION_AT + (first + r) * ACTIONS + o] = y;
-        keep(r, ACTION_IN_TRACE + o, y);
-    }
+    keep(r, OUTPUT_IN_TRACE + o, squash(value));
 }
 
-// Adjoint of `decide`: from D_HEAD, adds to the gradients of the field and of the positions.
+// Adjoint of `decide`: adds to the gradients of the field and of the positions.
 fn decide_adjoint(step: u32, from_agent: u32) {
     now = step;
     first = from_agent;
@@ -177,7 +174,7 @@ fn decide_adjoint(step: u32, from_agent: u32) {
         let r = item / ACTIONS;
         var delta = 0.0;
         if peopled(r) {
-            delta = pool[D_HEAD_AT + first * ACTIONS + item];
+            delta = deltas[row_of(now, first + r) * DELTA + HEAD_IN_DELTA + item % ACTIONS];
         }
         pool[D_TILE_AT + item] = delta;
     }

@@ -1,12 +1,15 @@
 // What agents on a line see: the error to the target, then its slope, in a window around their cell.
 
+// Nothing to prepare.
+fn survey() {}
+
 fn error(j: u32) -> f32 {
-    return pool[FIELD_AT + j] - pool[TARGET_AT + j];
+    return field_at(j) - target_at(j) + sensor_noise(now, j);
 }
 
 fn cell(agent: u32) -> u32 {
     if DIRECTIONS == 0u {
-        return u32(given(2u * CELLS + AGENTS * AXES + AGENTS + agent));
+        return condition(CELLS_IN_EPISODE + agent);
     }
     return cell_along(position(agent, 0u), 0u);
 }
@@ -89,6 +92,6 @@ fn features_adjoint() {
                 g += SLOPE_GAIN * gathered(j, 1u);
             }
         }
-        pool[G_FIELD_AT + j] += g;
+        set_g_field(j, g_field_at(j) + g);
     }
 }
