@@ -1,7 +1,7 @@
 //! The trainer and the simulator are written apart; here they are held together.
 
 use agent_core::agent::{AgentState, Mode};
-use agent_core::message::{Observation, Patch, Samples, Span, View};
+use agent_core::message::{Observation, Overview, Patch, Samples, Span};
 use agent_sim::actuate::Kernel;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::policy_file::PolicyFile;
@@ -143,7 +143,7 @@ fn an_exported_blob_acts_as_the_module_it_came_from() {
                         target: target(cells),
                         inside: [whole; 2],
                     },
-                    wide: View {
+                    wide: Overview {
                         field: Samples::new(&wide),
                         target: target(wide.len()),
                     },

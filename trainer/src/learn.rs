@@ -32,6 +32,8 @@ pub struct TrainConfig {
     /// Episodes that are drawn once and then used again, each time moved along the ring or torus by
     /// another distance; 0 to draw anew every time. For fields that take long to spin up.
     pub pool: usize,
+    /// Solver steps per control interval.
+    pub substeps: usize,
     /// Control steps per episode.
     pub horizon: usize,
     /// Learning rate over the steps.
@@ -92,6 +94,14 @@ impl Schedule {
                 rate * (0.01 + 0.99 * share)
             }
         }
+    }
+
+    /// The rate of step `step` as a share of the highest.
+    fn share(&self, step: u64) -> f64 {
+        let highest = match *self {
+            Self::Decay { rate, .. } | Self::Cosine { rate, .. } => rate,
+        };
+        self.at(step) / highest
     }
 
     /// The highest rate.
@@ -307,6 +317,7 @@ impl Trainer {
                 "" => *problem,
                 name => problem.with_variant(name)?,
             };
+            let problem = problem.with_substeps(config.substeps)?;
             for &agents in &config.hardening.agents {
                 let closed_loop = by_size.entry((variant, agents)).or_insert_with(|| {
                     Arc::new(ClosedLoop::new(&problem, agents, config.horizon, &policy_config))
@@ -392,6 +403,14 @@ impl Trainer {
         self.config.schedule.at(self.step) * 0.5f64.powi(self.retreats as i32)
     }
 
+    /// Weights of the next step. The centroid only shows the way: it fades with the learning rate, so
+    /// that the end is left to the score.
+    fn weights(&self) -> [f64; TERMS] {
+        let mut weights = self.config.weights;
+        weights[Term::Centroid as usize] *= self.config.schedule.share(self.step);
+        weights
+    }
+
     /// The closed loop of the next step: a draw that depends on the seed and the step alone, so
     /// that a resumed run goes on as if it had never stopped.
     fn draw_loop(&self) -> Arc<ClosedLoop> {
@@ -437,7 +456,7 @@ impl Trainer {
 
     /// One optimiser step on these episodes.
     pub fn learn(&mut self, batch: Batch) -> Result<StepReport> {
-        let weights = self.config.weights;
+        let weights = self.weights();
         let terms = rollout(self.policy.flat(), batch).mean_dim(0);
         let weighted = terms.clone()
             * Tensor::<1>::from_floats(weights.map(|w| w as f32), &self.device).reshape([1, TERMS]);
