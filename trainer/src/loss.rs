@@ -79,6 +79,27 @@ pub fn weights(loss: &LossWeights) -> [f64; TERMS] {
     })
 }
 
+/// Steps that [`Term::Late`] counts.
+pub fn late_steps(horizon: usize) -> usize {
+    horizon.div_ceil(10)
+}
+
+/// 1 / number of values that each of [`Term::ALL`] is the mean of.
+pub fn shares(problem: &Problem, agents: usize, horizon: usize) -> [f64; TERMS] {
+    let per = |count: usize| 1.0 / count.max(1) as f64;
+    let grid = problem.grid.len();
+    Term::ALL.map(|term| match term {
+        Term::Track => per(horizon * grid),
+        Term::Effort | Term::Bound => per(horizon * agents),
+        Term::Collision => per(horizon * agents * agents),
+        Term::Acceleration => per((horizon - 1) * agents),
+        Term::Final => per(grid),
+        Term::Obstacle => per(horizon * agents * problem.keep_out.len()),
+        Term::Centroid => per(horizon),
+        Term::Late => per(late_steps(horizon) * grid),
+    })
+}
+
 /// Sums the terms of one episode. Positions and velocities are [agents, axes].
 #[derive(Debug, Clone)]
 pub struct Score<T> {
@@ -106,8 +127,6 @@ impl<T: Real> Score<T> {
     pub fn new(problem: &Problem, agents: usize, horizon: usize) -> Self {
         let [low, high] = problem.reach;
         let loss = &problem.loss;
-        let per = |count: usize| 1.0 / count.max(1) as f64;
-        let late = horizon.div_ceil(10);
         let zones = problem.keep_out.iter().map(|disc| {
             let distance = disc.radius + loss.obstacle_margin;
             (disc.centre.map(T::of), T::of(distance))
@@ -130,17 +149,8 @@ impl<T: Real> Score<T> {
             zones: zones.collect(),
             has_mass: problem.actuation.drives == Drives::Flow,
             horizon,
-            late,
-            share: Term::ALL.map(|term| match term {
-                Term::Track => per(horizon * problem.grid.len()),
-                Term::Effort | Term::Bound => per(horizon * agents),
-                Term::Collision => per(horizon * agents * agents),
-                Term::Acceleration => per((horizon - 1) * agents),
-                Term::Final => per(problem.grid.len()),
-                Term::Obstacle => per(horizon * agents * problem.keep_out.len()),
-                Term::Centroid => per(horizon),
-                Term::Late => per(late * problem.grid.len()),
-            }),
+            late: late_steps(horizon),
+            share: shares(problem, agents, horizon),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Buffers, pipelines and the two calls.
 
 use super::device::{Gpu, GpuError};
-use super::shader::Shader;
+use super::shader::{Shader, TORUS_SIDE};
 use super::spec::LoopSpec;
 use super::tables::Physics;
 use crate::loss::TERMS;
@@ -53,12 +53,16 @@ impl GpuLoop {
             return Err(gpu.failed("its kernels know no fusion but concatenation"));
         }
         let limits = gpu.device.limits();
-        let threads = match spec.threads {
-            0 => THREADS,
-            asked => asked,
+        let threads = match (&physics, spec.threads) {
+            // Eight values each.
+            (Physics::Flame(_) | Physics::Vortices(_), _) => TORUS_SIDE * TORUS_SIDE / 8,
+            (_, 0) => THREADS,
+            (_, asked) => asked,
         };
-        let most = limits.max_compute_invocations_per_workgroup as usize;
-        let threads = threads.min(most).min(limits.max_compute_workgroup_size_x as usize);
+        let most = limits
+            .max_compute_invocations_per_workgroup
+            .min(limits.max_compute_workgroup_size_x);
+        gpu.fits("a workgroup's threads", threads as u64, most.into(), "take another GPU")?;
         let memory = limits.max_compute_workgroup_storage_size as u64;
         let shader = Shader::new(spec, &physics, threads, (memory / 4) as usize);
         let remedy = "train with fewer agents";

@@ -1,11 +1,12 @@
 //! The kernels' source for one loop: sizes become constants, each dense layer a product of its own.
 
 use super::spec::LoopSpec;
-use super::tables::Physics;
+use super::tables::{Physics, torus_kernels};
 use crate::adjoint::motion::KEEP_OUT_MARGIN;
-use crate::loss::{TERMS, Term};
+use crate::loss::{TERMS, Term, late_steps, shares};
 use agent_sim::grid::Edge;
 use agent_sim::problem::{Cells, Drives};
+use std::f64::consts::TAU;
 use std::fmt::{Display, Write};
 
 /// Numbers that an episode begins with: delay, sensor noise, actuator noise, seed.
@@ -167,6 +168,12 @@ impl Shader {
                 Physics::Ring(_) => include_str!("wgsl/ring.wgsl"),
                 Physics::Plate(_) => include_str!("wgsl/plate.wgsl"),
                 Physics::Room(_) => include_str!("wgsl/room.wgsl"),
+                Physics::Flame(_) => {
+                    concat!(include_str!("wgsl/torus.wgsl"), include_str!("wgsl/flame.wgsl"))
+                }
+                Physics::Vortices(_) => {
+                    concat!(include_str!("wgsl/torus.wgsl"), include_str!("wgsl/vortices.wgsl"))
+                }
             },
         ] {
             source.line(part);
@@ -187,7 +194,7 @@ impl Shader {
 fn keeps_field_in_pool(physics: &Physics) -> bool {
     match physics {
         Physics::Line(_) | Physics::Ring(_) | Physics::Plate(_) => true,
-        Physics::Room(_) => false,
+        Physics::Room(_) | Physics::Flame(_) | Physics::Vortices(_) => false,
     }
 }
 
@@ -258,29 +265,20 @@ fn constants(source: &mut Source, spec: &LoopSpec) {
 
     source.number("VELOCITY_EFFORT", problem.loss.velocity_effort);
     source.number("SAFE_DISTANCE", problem.loss.safe_distance);
-    let discs = problem.keep_out.len();
-    let per = |count: usize| 1.0 / count.max(1) as f64;
-    let share = |term: Term| match term {
-        Term::Track => per(horizon * grid.len()),
-        Term::Effort | Term::Bound => per(horizon * agents),
-        Term::Collision => per(horizon * agents * agents),
-        Term::Acceleration => per((horizon - 1) * agents),
-        Term::Final => per(grid.len()),
-        Term::Obstacle => per(horizon * agents * discs),
-        Term::Centroid => per(horizon),
-    };
+    source.count("LATE_STEPS", late_steps(horizon));
+    let shares = shares(problem, agents, horizon);
     source.count("TERMS", TERMS);
     source.line("fn share(term: u32) -> f32 { switch term {");
     for term in Term::ALL {
         let number = term as usize;
-        let share = share(term) as f32;
+        let share = shares[number] as f32;
         source.line(format_args!("case {number}u: {{ return {share:?}f; }}"));
     }
     source.line("default: { return 0.0; } } }");
     for term in Term::ALL {
         let name = term.name().to_uppercase();
         source.count(&name, term as usize);
-        let pull = spec.weights[term as usize] * share(term);
+        let pull = spec.weights[term as usize] * shares[term as usize];
         source.number(&format!("PULL_{name}"), pull);
     }
 }
@@ -527,7 +525,7 @@ fn physics_constants(
     let cells = problem.grid.len();
     let lanes = (threads / spec.agents).clamp(1, 16);
     source.count("LANES", lanes);
-    source.count("WORK_AT", work.take(if keeps_field_in_pool(physics) { cells } else { 0 }));
+    source.count("WORK_AT", work.take(work_size(physics, cells)));
     let mut table = |source: &mut Source, name: &str, values: &[f64]| {
         source.count(&format!("{name}_IN_TABLES"), tables.len());
         tables.extend(values.iter().map(|&x| x as f32));
@@ -584,5 +582,60 @@ fn physics_constants(
                 source.count(&format!("{name}_IN_SCRATCH"), scratch.take(size));
             }
         }
+        Physics::Flame(flame) => {
+            torus_constants(source, &mut table, scratch, spec);
+            source.number("CARRIED", ((problem.grid.points[0] - 1) / 3) as f64);
+            table(source, "WHOLE", &flame.whole);
+            table(source, "HALF", &flame.half);
+            table(source, "STAGE", &flame.stage);
+            for (k, weight) in flame.weights.iter().enumerate() {
+                table(source, &format!("WEIGHT_{k}"), weight);
+            }
+        }
+        Physics::Vortices(vortices) => {
+            torus_constants(source, &mut table, scratch, spec);
+            source.number("ADVECTION", vortices.advection);
+            table(source, "DAMPING", &vortices.damping);
+        }
+    }
+}
+
+/// Values of the pool that the physics works in.
+fn work_size(physics: &Physics, cells: usize) -> usize {
+    match physics {
+        Physics::Line(_) | Physics::Ring(_) | Physics::Plate(_) => cells,
+        Physics::Room(_) => 0,
+        Physics::Flame(_) | Physics::Vortices(_) => TORUS_SIDE * TORUS_STRIDE,
+    }
+}
+
+/// Points along each axis of a torus (`SIDE` in the kernel).
+pub const TORUS_SIDE: usize = 64;
+/// How far lines of a torus are from each other in the pool (`STRIDE` in the kernel).
+const TORUS_STRIDE: usize = 72;
+
+/// What both equations on a torus need.
+fn torus_constants(
+    source: &mut Source,
+    table: &mut impl FnMut(&mut Source, &str, &[f64]),
+    scratch: &mut Layout,
+    spec: &LoopSpec,
+) {
+    let problem = &spec.problem;
+    let (dt, substeps) = problem.solver_steps(1);
+    source.count("SUBSTEPS", substeps);
+    source.number("SUBSTEP", dt);
+    source.number("WAVE_NUMBER", TAU / problem.grid.extent(0));
+    let turns = (0..TORUS_SIDE).map(|k| TAU * k as f64 / TORUS_SIDE as f64);
+    let twiddles: Vec<f64> = turns.flat_map(|turn| [turn.cos(), -turn.sin()]).collect();
+    table(source, "TWIDDLES", &twiddles);
+    table(source, "KERNELS", &torus_kernels(problem, spec.agents));
+    let cells = problem.grid.len();
+    for (name, size) in [
+        ("G_FIELD", cells),
+        ("LINES", spec.agents * TORUS_SIDE),
+        ("TAPE", spec.horizon * substeps * 4 * 2 * cells),
+    ] {
+        source.count(&format!("{name}_IN_SCRATCH"), scratch.take(size));
     }
 }

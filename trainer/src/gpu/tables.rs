@@ -1,8 +1,10 @@
 //! Matrices of the physics, computed in double precision.
 
+use crate::adjoint::physics::ks_2d::phi;
 use agent_sim::actuate::Kernel;
 use agent_sim::pde::density_2d::Transport;
-use agent_sim::problem::{Problem, density_2d, fkpp_1d, heat_1d, heat_2d, ks_1d};
+use agent_sim::pde::ks_2d::Stages;
+use agent_sim::problem::{Problem, density_2d, fkpp_1d, heat_1d, heat_2d, ks_1d, ks_2d, turbulence_2d};
 use std::f64::consts::TAU;
 
 /// What a field does in one control interval.
@@ -16,6 +18,10 @@ pub enum Physics {
     Plate(Plate),
     /// A density in a room, carried by fans.
     Room(Transport),
+    /// The Kuramoto–Sivashinsky equation on a torus.
+    Flame(Flame),
+    /// Turbulence on a torus.
+    Vortices(Vortices),
 }
 
 impl Physics {
@@ -25,6 +31,8 @@ impl Physics {
             "heat-1d" => Self::Line(Line::heat(problem)),
             "fkpp-1d" => Self::Line(Line::fisher(problem)),
             "ks-1d" => Self::Ring(Ring::new(problem, agents)),
+            "ks-2d" => Self::Flame(Flame::new(problem)),
+            "turbulence-2d" => Self::Vortices(Vortices::new(problem)),
             "density-2d" => Self::Room(density_2d::transport(problem, problem.control_interval)),
             "heat-2d" | "heat-2d-obstacles" => Self::Plate(Plate::new(problem)),
             _ => return None,
@@ -156,6 +164,102 @@ impl Plate {
             inverse,
         }
     }
+}
+
+/// Squares of the wave numbers of all modes of a square torus, [axis 0, axis 1].
+fn squares(problem: &Problem) -> Vec<f64> {
+    let [rows, columns] = problem.grid.points;
+    let wave_number = |axis: usize, j: usize, n: usize| {
+        TAU * j.min(n - j) as f64 / problem.grid.extent(axis)
+    };
+    (0..rows * columns)
+        .map(|k| {
+            let (i, j) = (k / columns, k % columns);
+            wave_number(0, i, rows).powi(2) + wave_number(1, j, columns).powi(2)
+        })
+        .collect()
+}
+
+/// One substep of the Kuramoto–Sivashinsky equation on a torus, by exponential time differencing.
+/// All tables are per mode, [axis 0, axis 1].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flame {
+    /// exp c, c = Δt (q − q²).
+    pub whole: Vec<f64>,
+    /// exp(c/2).
+    pub half: Vec<f64>,
+    /// What a half step weighs the rest with.
+    pub stage: Vec<f64>,
+    /// What the whole step weighs the stages with: the first, the two between, the last.
+    pub weights: [Vec<f64>; 3],
+}
+
+impl Flame {
+    /// The scheme of the problem or its variant.
+    pub fn new(problem: &Problem) -> Self {
+        let (dt, _) = problem.solver_steps(1);
+        let exponents: Vec<f64> = squares(problem).iter().map(|q| dt * (q - q * q)).collect();
+        let table = |of: &dyn Fn(f64) -> f64| exponents.iter().map(|&c| of(c)).collect();
+        Self {
+            whole: table(&f64::exp),
+            half: table(&|c| (0.5 * c).exp()),
+            stage: match ks_2d::stages(problem) {
+                Stages::Proper => table(&|c| 0.5 * dt * phi(0.5 * c)[0]),
+                Stages::AsPublished => table(&|c| 0.5 * dt * phi(c)[0]),
+            },
+            weights: [[1.0, -3.0, 4.0], [0.0, 2.0, -4.0], [0.0, -1.0, 4.0]].map(|[x, y, z]| {
+                table(&|c| {
+                    let [p1, p2, p3] = phi(c);
+                    dt * (x * p1 + y * p2 + z * p3)
+                })
+            }),
+        }
+    }
+}
+
+/// Turbulence on the unit torus.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vortices {
+    /// Strength of the advection.
+    pub advection: f64,
+    /// ν |k|² per mode.
+    pub damping: Vec<f64>,
+}
+
+impl Vortices {
+    /// The scheme of the problem or its variant.
+    pub fn new(problem: &Problem) -> Self {
+        Self {
+            advection: turbulence_2d::advection(problem),
+            damping: squares(problem)
+                .iter()
+                .map(|q| turbulence_2d::VISCOSITY * q)
+                .collect(),
+        }
+    }
+}
+
+/// The kernels of agents that stay on their published places on a torus: for each agent its factor
+/// along axis 0, then along axis 1.
+pub fn torus_kernels(problem: &Problem, agents: usize) -> Vec<f64> {
+    let grid = &problem.grid;
+    let falloff = 0.5 / problem.actuation.width.powi(2);
+    let mut kernels = Vec::new();
+    for place in (problem.placement)(agents) {
+        for (axis, &x) in place.iter().enumerate() {
+            let gap = |j: usize| {
+                let gap = (grid.coordinate(axis, j) - x).abs();
+                gap.min(grid.extent(axis) - gap)
+            };
+            let factor = (0..grid.points[axis]).map(|j| (-falloff * gap(j).powi(2)).exp());
+            let peak = match problem.actuation.peak_on_grid {
+                true => factor.clone().fold(0.0, f64::max),
+                false => 1.0,
+            };
+            kernels.extend(factor.map(|value| value / peak));
+        }
+    }
+    kernels
 }
 
 /// ν Δt / Δx².

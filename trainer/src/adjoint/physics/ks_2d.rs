@@ -57,7 +57,7 @@ struct Factors<T> {
 }
 
 /// φ₁, φ₂ and φ₃ at `c`, where φ_n(c) = Σ_j c^j / (j + n)! and so φ_n = 1/n! + c φ_{n+1}.
-fn phi(c: f64) -> [f64; 3] {
+pub(crate) fn phi(c: f64) -> [f64; 3] {
     let third = match c.abs() < 1.0 {
         // φ₃ = (1 + c/4 (1 + c/5 (1 + …))) / 6; the rest after c/22 is below 1e-18.
         true => {

@@ -36,11 +36,7 @@ fn advance(step: u32) {
         }
         pool[FIELD_AT + j] = z;
         states[state_of(step + 1u) + j] = z;
-        let e = z - target_at(j);
-        sums[TRACK] += e * e;
-        if step + 1u == HORIZON {
-            sums[FINAL] += e * e;
-        }
+        score_error(step, z - target_at(j));
     }
     barrier();
 }
@@ -56,7 +52,7 @@ fn implicit(j: u32) -> f32 {
 }
 
 fn advance_adjoint(step: u32) {
-    let pull = 2.0 * (PULL_TRACK + select(0.0, PULL_FINAL, step + 1u == HORIZON));
+    let pull = error_pull(step);
     for (var j = tid; j < CELLS; j += THREADS) {
         let z = states[state_of(step + 1u) + j];
         var g = pool[G_FIELD_AT + j] + pull * (z - target_at(j));

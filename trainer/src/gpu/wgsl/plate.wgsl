@@ -73,18 +73,14 @@ fn advance(step: u32) {
         }
         pool[FIELD_AT + j] = z;
         states[state_of(step + 1u) + j] = z;
-        let e = z - target_at(j);
-        sums[TRACK] += e * e;
-        if step + 1u == HORIZON {
-            sums[FINAL] += e * e;
-        }
+        score_error(step, z - target_at(j));
     }
     barrier();
 }
 
 fn advance_adjoint(step: u32) {
     let here = state_of(step);
-    let pull = 2.0 * (PULL_TRACK + select(0.0, PULL_FINAL, step + 1u == HORIZON));
+    let pull = error_pull(step);
     for (var item = tid; item < AGENTS * POINTS_1; item += THREADS) {
         let at = here + CELLS + item / POINTS_1 * AXES;
         let j = item % POINTS_1;

@@ -23,17 +23,13 @@ fn advance(step: u32) {
         let u = pool[WORK_AT + j];
         pool[FIELD_AT + j] = u;
         states[state_of(step + 1u) + j] = u;
-        let e = u - target_at(j);
-        sums[TRACK] += e * e;
-        if step + 1u == HORIZON {
-            sums[FINAL] += e * e;
-        }
+        score_error(step, u - target_at(j));
     }
     barrier();
 }
 
 fn advance_adjoint(step: u32) {
-    let pull = 2.0 * (PULL_TRACK + select(0.0, PULL_FINAL, step + 1u == HORIZON));
+    let pull = error_pull(step);
     for (var j = tid; j < CELLS; j += THREADS) {
         let e = states[state_of(step + 1u) + j] - target_at(j);
         pool[WORK_AT + j] = g_field_at(j) + pull * e;

@@ -91,11 +91,7 @@ fn advance(step: u32) {
         let z = clamp(STAY * scratch[at] + MIXING * (scratch[at - POINTS_1] + scratch[at + POINTS_1]
             + scratch[at - 1u] + scratch[at + 1u]), 0.0, DENSITY_MAX);
         states[there + j] = z;
-        let e = z - target_at(j);
-        sums[TRACK] += e * e;
-        if step + 1u == HORIZON {
-            sums[FINAL] += e * e;
-        }
+        score_error(step, z - target_at(j));
         moments += z * vec3(1.0, centroid_unit(row, 0u), centroid_unit(column, 1u));
     }
     let whole = total(moments);
@@ -164,7 +160,7 @@ fn begin(here: u32) {
 fn advance_adjoint(step: u32) {
     let here = state_of(step);
     let there = state_of(step + 1u);
-    let pull = 2.0 * (PULL_TRACK + select(0.0, PULL_FINAL, step + 1u == HORIZON));
+    let pull = error_pull(step);
     let at = note(MOMENTS_IN_SCRATCH) + 3u * (step + 1u);
     let whole = vec3(scratch[at], scratch[at + 1u], scratch[at + 2u]);
     let middle = centre(whole);

@@ -70,6 +70,23 @@ fn intrusion(x: f32, axis: u32) -> f32 {
     return x - clamp(x, free_low(axis), free_high(axis));
 }
 
+// Scores the error of a grid point after a step.
+fn score_error(step: u32, e: f32) {
+    sums[TRACK] += e * e;
+    if step + LATE_STEPS >= HORIZON {
+        sums[LATE] += e * e;
+    }
+    if step + 1u == HORIZON {
+        sums[FINAL] += e * e;
+    }
+}
+
+// What pulls at the field after a step, per unit of error.
+fn error_pull(step: u32) -> f32 {
+    return 2.0 * (PULL_TRACK + select(0.0, PULL_LATE, step + LATE_STEPS >= HORIZON)
+        + select(0.0, PULL_FINAL, step + 1u == HORIZON));
+}
+
 // From decisions to actions: scores them and moves the agents to the next state.
 fn act(step: u32) {
     let here = state_of(step);
