@@ -29,8 +29,9 @@ use crate::{
     slot::PolicySlot,
 };
 
-/// Floats of working memory a node has for its policy (8 KiB).
-pub const WORKSPACE: usize = 2048;
+/// Floats of working memory a node has for its policy (16 KiB). A 20 × 20 window with 80 cells of
+/// the whole needs 22² for the patch, twice 480 for the features and two layers' outputs: under half.
+pub const WORKSPACE: usize = 4096;
 
 /// What carries out an agent's actions: the board's actuator, or a host that is only told.
 pub trait Actuator {
