@@ -275,8 +275,14 @@ impl<T: Real> ClosedLoop<T> {
     /// The forcing on each episode's field.
     fn force(&self, s: &mut Scratch<T>) {
         let components = self.problem.actuation.drives.components();
-        let (n, m) = (components * self.problem.grid.len(), components * self.agents);
-        let episodes = s.forcing.chunks_exact_mut(n).zip(s.amplitudes.chunks_exact(m));
+        let (n, m) = (
+            components * self.problem.grid.len(),
+            components * self.agents,
+        );
+        let episodes = s
+            .forcing
+            .chunks_exact_mut(n)
+            .zip(s.amplitudes.chunks_exact(m));
         for ((forcing, amplitudes), kernels) in episodes.zip(&mut s.kernels) {
             self.actuators.spread(amplitudes, kernels, forcing);
         }
@@ -285,7 +291,9 @@ impl<T: Real> ClosedLoop<T> {
     /// The velocities among actions, component after component.
     fn velocities<'a>(&self, actions: &'a [T]) -> impl Iterator<Item = T> + use<'a, T> {
         let (from, width) = (self.motion.velocity_at(), self.shape.actions);
-        actions.chunks_exact(width).flat_map(move |a| a[from..].iter().copied())
+        actions
+            .chunks_exact(width)
+            .flat_map(move |a| a[from..].iter().copied())
     }
 
     /// The cell an agent is in.
@@ -592,7 +600,8 @@ impl<T: Real> ClosedLoop<T> {
                 let agents = position[e * m * axes..].chunks_exact(axes).take(m);
                 let windows = s.g_window[e * m * features..].chunks_exact(features);
                 for (at, g_seen) in agents.zip(windows) {
-                    self.eyes.observe_adjoint(g_seen, self.cell(at), &mut s.g_scene);
+                    self.eyes
+                        .observe_adjoint(g_seen, self.cell(at), &mut s.g_scene);
                 }
                 self.eyes.prepare_adjoint(&mut s.g_scene);
                 for (g, &seen) in s.g_field[e * n..][..n].iter_mut().zip(&s.g_scene.error) {

@@ -218,8 +218,10 @@ fn an_episode_does_not_depend_on_its_company() {
 fn idle_agents_cost_nothing() {
     let config = PolicyConfig::of(&PROBLEM);
     let problem: &Problem = &PROBLEM;
-    let (terms, _) = closed_loop(8, problem.horizon, &config)
-        .forward(&vec![0.0; config.shape.parameters()], &trials(problem, 8, 3));
+    let (terms, _) = closed_loop(8, problem.horizon, &config).forward(
+        &vec![0.0; config.shape.parameters()],
+        &trials(problem, 8, 3),
+    );
     for terms in terms {
         assert!(terms[Term::Final as usize] > 1e-3);
         for term in [
