@@ -154,7 +154,7 @@ fn the_gradient_is_the_slope_of_the_terms() {
                     .collect()
             };
             // Parameters are f32: use the step that rounding really made.
-            let (up, down) = (moved(5e-4), moved(-5e-4));
+            let (up, down) = (moved(1e-4), moved(-1e-4));
             let expected: f64 = (up.iter().zip(&down).zip(&gradient))
                 .map(|((&u, &d), g)| (f64::from(u) - f64::from(d)) * g)
                 .sum();
