@@ -3,7 +3,7 @@
 mod sample;
 
 use agent_core::agent::{Action, Agent, Mode, project};
-use agent_core::message::Span;
+use agent_core::message::{Observation, Span};
 use agent_core::policy::Policy;
 use sample::{
     Layer, PLANE_FREQUENCIES, PLANE_WINDOW, Random, Shown, blob, bytes, plane, plane_header,
@@ -188,9 +188,15 @@ fn what_is_shown_in_another_shape_is_invalid_input() {
         change(&mut shown);
         assert_eq!(agent.step(&shown.at([0.9, 0.9], 1)).mode, Mode::Waiting);
     }
-    assert_eq!(agent.step(&good.at([0.9, 0.9], 1)).mode, Mode::Active);
+    let good = good.at([0.9, 0.9], 1);
+    assert_eq!(good.frame_room(), policy.frame_room());
+    assert_eq!(agent.step(&good).mode, Mode::Active);
     // Both coordinates count.
-    let astray = good.at([0.9, f32::NAN], 2);
+    let astray = Observation {
+        now_us: 2,
+        position: [0.9, f32::NAN],
+        ..good
+    };
     assert_eq!(agent.step(&astray).mode, Mode::Holding);
 }
 

@@ -2,16 +2,19 @@
 
 mod support;
 
-use agent_core::message::{Command, Observation, decode_frame};
+use agent_core::agent::{Action, AgentState, Mode};
+use agent_core::message::{Command, Observation, Overview, Patch, Samples, Span, decode_frame};
 use agent_core::policy::Policy;
 use agent_sim::controller::{Controller, Experiment};
-use agent_sim::link::{InProcess, Recorder, Wire};
+use agent_sim::link::{InProcess, Link, Recorder, Wire};
 use agent_sim::metrics::Score;
 use agent_sim::policy_file::PolicyFile;
 use agent_sim::problem::{Problem, density_2d, heat_1d, heat_2d, heat_2d_obstacles, turbulence_2d};
 use agent_sim::random_field::episode_rng;
 use agent_sim::sense::View;
 use agent_sim::swarm::Swarm;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use support::{Plane, plane_policy};
 
 /// Another window than the published one, 8 on the plate and 12 in the room.
@@ -236,4 +239,53 @@ fn the_commands_take_policies_of_the_plane() {
         "eval heat-2d --policy room.policy",
         &["density-2d", "heat-2d", "--policy"],
     );
+}
+
+/// Patches of noise at all distances from walls, every tenth with a gap.
+#[test]
+fn wider_vectors_change_no_bit_in_the_plane() {
+    let problem = &density_2d::PROBLEM;
+    let file = made(problem, WIDE);
+    let policy = file.policy(problem).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut link = InProcess::new(&policy);
+    let mut state = AgentState::new();
+    let mut workspace = vec![0.0; policy.workspace_len()];
+    for step in 0..500 {
+        let mut noise =
+            |n: usize| -> Vec<f32> { (0..n).map(|_| rng.random_range(-2.0..2.0)).collect() };
+        let (mut field, target, wide) = (noise(64), noise(64), noise(160));
+        if step % 10 == 9 {
+            field[4 * 8 + 4] = f32::NAN; // the agent's own cell
+        }
+        let mut span = || Span {
+            first: rng.random_range(0..=4),
+            last: rng.random_range(4..=7),
+        };
+        let inside = [span(), span()];
+        let observation = Observation {
+            now_us: 10_000 * step,
+            position: [rng.random_range(0.0..1.0), rng.random_range(0.0..1.25)],
+            patch: Patch {
+                field: Samples::new(&field),
+                target: Samples::new(&target),
+                inside,
+            },
+            wide: Overview {
+                field: Samples::new(&wide[..80]),
+                target: Samples::new(&wide[80..]),
+            },
+        };
+        let expected = state.step(&policy, &mut workspace, &observation);
+        let active = if step % 10 == 9 {
+            Mode::Holding
+        } else {
+            Mode::Active
+        };
+        assert_eq!(expected.mode, active, "step {step}");
+        link.send(&observation).unwrap();
+        let found = link.receive(observation.now_us).unwrap().unwrap();
+        let bits = |action: &Action| action.velocity.map(f32::to_bits);
+        assert_eq!((bits(&found), found.mode), (bits(&expected), expected.mode));
+    }
 }

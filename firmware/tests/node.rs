@@ -35,6 +35,11 @@ const TIMING: Timing = Timing {
 
 /// A small policy whose force follows the mean error of its 4 cells: one layer.
 fn policy(buffer: &mut [u32]) -> &[u8] {
+    policy_that_sees(4, buffer)
+}
+
+/// The same with another window, of which 4 samples are taken.
+fn policy_that_sees(window: u16, buffer: &mut [u32]) -> &[u8] {
     let dense = Dense {
         inputs: 4,
         outputs: 1,
@@ -45,7 +50,7 @@ fn policy(buffer: &mut [u32]) -> &[u8] {
         problem: "test",
         sensing: Sensing {
             axes: 1,
-            window: 4,
+            window,
             target: false,
             channels: [Channel::Error].into_iter().collect(),
             samples: 4,
@@ -316,6 +321,23 @@ fn a_refused_policy_is_explained_and_the_node_takes_another() {
             }
         }
         host.upload(good).await;
+    });
+}
+
+/// 1000 cells are a frame of 4.1 kB and 1200 one of 4.9 kB; the node takes 4.6.
+#[test]
+fn a_policy_that_could_not_be_shown_its_window_is_refused() {
+    let (mut small, mut large) = ([0; 256], [0; 256]);
+    let small = policy_that_sees(1000, &mut small);
+    let large = policy_that_sees(1200, &mut large);
+    with_node(async |host| {
+        host.begin(large).await;
+        host.ask(Command::PolicyCommit, |report| match report {
+            Report::PolicyRefused { reason } => assert!(reason.contains("frames"), "{reason}"),
+            other => panic!("{other:?}"),
+        })
+        .await;
+        host.upload(small).await;
     });
 }
 

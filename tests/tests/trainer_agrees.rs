@@ -73,7 +73,10 @@ fn drift<T: Real>(problem: &Problem) -> f64 {
         stepper.step(&mut simulated, &force);
     }
     let scale = simulated.iter().fold(0.0f64, |m, z| m.max(z.abs()));
-    let off = trained.iter().zip(&simulated).map(|(a, b)| (a.wide() - b).abs());
+    let off = trained
+        .iter()
+        .zip(&simulated)
+        .map(|(a, b)| (a.wide() - b).abs());
     off.fold(0.0, f64::max) / scale
 }
 
@@ -125,7 +128,8 @@ fn an_exported_blob_acts_as_the_module_it_came_from() {
                 let cells = if axes == 1 { side } else { side * side };
                 let (field, wide) = (values(cells), values(config.sight.coarse()));
                 let zeros = vec![0.0; cells.max(wide.len())];
-                let target = |count: usize| Samples::new(&zeros[..if problem.tracking { count } else { 0 }]);
+                let target =
+                    |count: usize| Samples::new(&zeros[..if problem.tracking { count } else { 0 }]);
                 let whole = Span {
                     first: 0,
                     last: side as u16 - 1,
@@ -167,7 +171,10 @@ fn an_exported_blob_acts_as_the_module_it_came_from() {
                 let close = |a: f32, b: f64, limit: f64| (f64::from(a) - b).abs() <= 2e-5 * limit;
                 if actuation.force_max > 0.0 {
                     let force = outputs.next().unwrap() * actuation.force_max;
-                    assert!(close(action.force, force, actuation.force_max), "{action:?} {force}");
+                    assert!(
+                        close(action.force, force, actuation.force_max),
+                        "{action:?} {force}"
+                    );
                 }
                 if actuation.velocity_max > 0.0 && problem.keep_out.is_empty() {
                     for (v, output) in action.velocity.iter().zip(outputs) {

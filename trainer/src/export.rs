@@ -174,7 +174,10 @@ pub fn describe(blob: &[u8]) -> Result<String> {
         ),
     )?;
     if let Some([rows, columns]) = sensing.wide {
-        line("wide view", format!("{rows} × {columns} cells of the whole domain"))?;
+        line(
+            "wide view",
+            format!("{rows} × {columns} cells of the whole domain"),
+        )?;
     }
     let network = &header.network;
     let show = |layers: &[Dense]| {

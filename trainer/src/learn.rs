@@ -241,8 +241,7 @@ impl History {
 
     /// The best validation.
     pub fn best(&self, headline: Headline) -> Option<&Validation> {
-        (self.validations.iter())
-            .min_by(|a, b| a.score(headline).total_cmp(&b.score(headline)))
+        (self.validations.iter()).min_by(|a, b| a.score(headline).total_cmp(&b.score(headline)))
     }
 
     /// Validations since the best one.
@@ -320,12 +319,20 @@ impl Trainer {
             let problem = problem.with_substeps(config.substeps)?;
             for &agents in &config.hardening.agents {
                 let closed_loop = by_size.entry((variant, agents)).or_insert_with(|| {
-                    Arc::new(ClosedLoop::new(&problem, agents, config.horizon, &policy_config))
+                    Arc::new(ClosedLoop::new(
+                        &problem,
+                        agents,
+                        config.horizon,
+                        &policy_config,
+                    ))
                 });
                 closed_loops.push(closed_loop.clone());
             }
         }
-        ensure!(!closed_loops.is_empty(), "a training needs a swarm size and a form of the problem");
+        ensure!(
+            !closed_loops.is_empty(),
+            "a training needs a swarm size and a form of the problem"
+        );
         ensure!(
             config.pool == 0 || problem.grid.edge == Edge::Periodic,
             "a pool of episodes is for fields without walls; train {} with a pool of 0",
@@ -535,7 +542,8 @@ impl Trainer {
         let mut sums = [0.0; TERMS];
         // In portions as large as a training batch: their traces are there already.
         for episodes in self.validation.chunks(self.config.batch) {
-            let plain = |e: &Episode| Trial::plain(&closed_loop.problem, closed_loop.agents, e.clone());
+            let plain =
+                |e: &Episode| Trial::plain(&closed_loop.problem, closed_loop.agents, e.clone());
             let trials: Vec<Trial> = episodes.iter().map(plain).collect();
             let (terms, tape) = closed_loop.forward(&parameters, &trials);
             closed_loop.recycle(tape);
@@ -552,7 +560,8 @@ impl Trainer {
 /// Draws episodes, with a bar where that takes long.
 fn draw_episodes(problem: &Problem, seed: u64, count: usize, what: &str) -> Vec<Episode> {
     let bar = ProgressBar::new(count as u64);
-    let style = ProgressStyle::with_template("drawing {msg} episodes {bar:30} {pos}/{len} eta {eta}");
+    let style =
+        ProgressStyle::with_template("drawing {msg} episodes {bar:30} {pos}/{len} eta {eta}");
     bar.set_style(style.expect("a valid template"));
     bar.set_message(what.to_owned());
     let episodes = (0..count as u64)
@@ -639,7 +648,10 @@ mod tests {
             warm_up: 50,
             steps: 500,
         };
-        assert_eq!((cosine.at(0), cosine.at(49), cosine.at(50)), (2e-5, 1e-3, 1e-3));
+        assert_eq!(
+            (cosine.at(0), cosine.at(49), cosine.at(50)),
+            (2e-5, 1e-3, 1e-3)
+        );
         // Half-way down the cosine: (0.01 + 0.99/2) of the rate.
         assert!((cosine.at(275) - 5.05e-4).abs() < 1e-9);
         assert!((cosine.at(500) - 1e-5).abs() < 1e-12 && cosine.at(900) == cosine.at(500));

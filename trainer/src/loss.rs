@@ -218,7 +218,9 @@ impl<T: Real> Score<T> {
     fn moments(&self, error: &[T], target: &[T]) -> Moments<T> {
         let [xs, ys] = &self.coordinates;
         let (mut sums, mut aims) = ([T::ZERO; 3], [T::ZERO; 3]);
-        let rows = error.chunks_exact(ys.len()).zip(target.chunks_exact(ys.len()));
+        let rows = error
+            .chunks_exact(ys.len())
+            .zip(target.chunks_exact(ys.len()));
         for (&x, (error, target)) in xs.iter().zip(rows) {
             let (mut row, mut aim) = ([T::ZERO; 2], [T::ZERO; 2]);
             for (&y, (&e, &t)) in ys.iter().zip(error.iter().zip(target)) {
@@ -317,7 +319,12 @@ impl<T: Real> Score<T> {
     }
 
     /// Adds the actions of a step: all agents' forces and velocities.
-    pub fn actions(&self, forces: impl Iterator<Item = T>, velocities: impl Iterator<Item = T>, terms: &mut [f64; TERMS]) {
+    pub fn actions(
+        &self,
+        forces: impl Iterator<Item = T>,
+        velocities: impl Iterator<Item = T>,
+        terms: &mut [f64; TERMS],
+    ) {
         let force: T = forces.map(|u| u * u).sum();
         let velocity: T = velocities.map(|v| v * v).sum();
         self.add(terms, Term::Effort, force + self.velocity_effort * velocity);

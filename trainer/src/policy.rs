@@ -233,7 +233,8 @@ impl Policy {
     pub fn forward(&self, shape: &Shape, windows: Tensor<2>, positions: Tensor<2>) -> Tensor<2> {
         let branch = soft_norm_tanh(self.branch_1.forward(windows));
         let branch = soft_norm_tanh(self.branch_2.forward(branch));
-        let waves = (0..shape.axes).flat_map(|axis| shape.frequencies.iter().map(move |f| (axis, f)));
+        let waves =
+            (0..shape.axes).flat_map(|axis| shape.frequencies.iter().map(move |f| (axis, f)));
         let angles = waves.map(|(axis, f)| positions.clone().narrow(1, axis, 1) * PI * *f);
         let angles = Tensor::cat(angles.collect(), 1);
         let fourier = Tensor::cat(vec![angles.clone().sin(), angles.cos()], 1);

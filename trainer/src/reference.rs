@@ -29,7 +29,12 @@ pub fn rollout(
     let mut velocity_before: Option<Tensor<2>> = None;
     let mut sums: Option<Tensor<2>> = None;
     for step in 0..horizon {
-        let windows = rod.observe(config.sight.window, field.clone() - target.clone(), &positions, [config.sight.error_gain, config.sight.slope_gain]);
+        let windows = rod.observe(
+            config.sight.window,
+            field.clone() - target.clone(),
+            &positions,
+            [config.sight.error_gain, config.sight.slope_gain],
+        );
         let rows = episodes.len() * agents;
         let action = policy.forward(&config.shape, windows, positions.clone().reshape([rows, 1]));
         let component = |k: usize, scale: f64| {
@@ -158,7 +163,13 @@ impl<'a> Rod<'a> {
     }
 
     /// [episodes · agents, features]
-    fn observe(&self, points: usize, error: Tensor<2>, positions: &Tensor<2>, gains: [f64; 2]) -> Tensor<2> {
+    fn observe(
+        &self,
+        points: usize,
+        error: Tensor<2>,
+        positions: &Tensor<2>,
+        gains: [f64; 2],
+    ) -> Tensor<2> {
         let n = self.problem.grid.len();
         let slope = error.clone().matmul(self.slope.clone());
         // The cell has no gradient: it may as well be found on the host.

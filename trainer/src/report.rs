@@ -134,10 +134,7 @@ fn draw(
             "mean squared error over the episode (training)",
             RGBColor(31, 119, 180),
         ),
-        (
-            "score (validation)",
-            RGBColor(214, 39, 40),
-        ),
+        ("score (validation)", RGBColor(214, 39, 40)),
     ];
     for ((name, colour), points) in styles.into_iter().zip(curves) {
         chart

@@ -50,6 +50,8 @@ struct Trace<T> {
     positions: Vec<T>,
     /// [horizon, rows · activation width]
     activations: Vec<T>,
+    /// [horizon, rows · place width]; one step of it where agents stay.
+    places: Vec<T>,
     /// What agents did: [horizon, rows, actions].
     applied: Vec<T>,
     /// [horizon, episodes · physics' own]
@@ -74,6 +76,7 @@ struct Scratch<T> {
     g_forcing: Vec<T>,
     g_positions: Vec<T>,
     g_scaled: Vec<T>,
+    g_offer: Vec<T>,
     /// [horizon, rows, actions]: actions take effect after a delay, gradients come back before it.
     g_outputs: Vec<T>,
     g_applied: Vec<T>,
@@ -226,6 +229,7 @@ impl<T: Real> ClosedLoop<T> {
             fields: of((horizon + 1) * episodes * n),
             positions: of((horizon + 1) * rows * axes),
             activations: of(horizon * rows * network::activation_width(&self.shape)),
+            places: of(self.places_kept() * rows * network::place_width(&self.shape)),
             applied: of(horizon * rows * actions),
             tape: of(horizon * episodes * self.physics.tape_len()),
             scratch: Scratch {
@@ -242,6 +246,7 @@ impl<T: Real> ClosedLoop<T> {
                 g_forcing: of(episodes * components * n),
                 g_positions: of(rows * axes),
                 g_scaled: of(rows * axes),
+                g_offer: of(rows * network::offer_width(&self.shape)),
                 g_outputs: of(horizon * rows * actions),
                 g_applied: of(rows * actions),
                 g_change: of(rows * axes),
@@ -249,6 +254,11 @@ impl<T: Real> ClosedLoop<T> {
                 network: Workspace::new(&self.shape, rows),
             },
         }
+    }
+
+    /// Steps for which the trunk is evaluated.
+    fn places_kept(&self) -> usize {
+        if self.motion.moves() { self.horizon } else { 1 }
     }
 
     /// Puts every agent's kernel where the agent is.
@@ -275,8 +285,14 @@ impl<T: Real> ClosedLoop<T> {
     /// The forcing on each episode's field.
     fn force(&self, s: &mut Scratch<T>) {
         let components = self.problem.actuation.drives.components();
-        let (n, m) = (components * self.problem.grid.len(), components * self.agents);
-        let episodes = s.forcing.chunks_exact_mut(n).zip(s.amplitudes.chunks_exact(m));
+        let (n, m) = (
+            components * self.problem.grid.len(),
+            components * self.agents,
+        );
+        let episodes = s
+            .forcing
+            .chunks_exact_mut(n)
+            .zip(s.amplitudes.chunks_exact(m));
         for ((forcing, amplitudes), kernels) in episodes.zip(&mut s.kernels) {
             self.actuators.spread(amplitudes, kernels, forcing);
         }
@@ -285,7 +301,9 @@ impl<T: Real> ClosedLoop<T> {
     /// The velocities among actions, component after component.
     fn velocities<'a>(&self, actions: &'a [T]) -> impl Iterator<Item = T> + use<'a, T> {
         let (from, width) = (self.motion.velocity_at(), self.shape.actions);
-        actions.chunks_exact(width).flat_map(move |a| a[from..].iter().copied())
+        actions
+            .chunks_exact(width)
+            .flat_map(move |a| a[from..].iter().copied())
     }
 
     /// The cell an agent is in.
@@ -313,6 +331,7 @@ impl<T: Real> ClosedLoop<T> {
             fields,
             positions,
             activations,
+            places,
             applied,
             tape,
             scratch: s,
@@ -330,6 +349,7 @@ impl<T: Real> ClosedLoop<T> {
         self.place(&positions[..rows * axes], &mut s.kernels);
         let slab = rows * network::activation_width(&self.shape);
         let taped = count * self.physics.tape_len();
+        let (kept, stand) = (self.places_kept(), rows * network::place_width(&self.shape));
         for step in 0..self.horizon {
             let (past, future) = fields.split_at_mut((step + 1) * count * n);
             let (field, next_field) = (&past[step * count * n..], &mut future[..count * n]);
@@ -351,8 +371,14 @@ impl<T: Real> ClosedLoop<T> {
                             self.eyes.observe(&s.scene, self.cell(at), seen);
                         }
                     }
-                    self.motion.scale(position, &mut s.scaled);
-                    network.forward(&s.scaled, &mut a, &mut s.network);
+                    let placed = &mut places[step.min(kept - 1) * stand..][..stand];
+                    if step < kept {
+                        self.motion.scale(position, &mut s.scaled);
+                        let mut places = network::places_mut(&self.shape, rows, placed);
+                        network.place(&s.scaled, &mut places);
+                    }
+                    let places = network::places(&self.shape, rows, placed);
+                    network.forward(&places, &mut a, &mut s.network);
                 }
                 Pilot::Plans(plans) => {
                     let planned = a.action.chunks_exact_mut(m * actions);
@@ -446,6 +472,7 @@ impl<T: Real> ClosedLoop<T> {
             fields,
             positions,
             activations,
+            places,
             applied,
             tape,
             scratch: s,
@@ -453,12 +480,14 @@ impl<T: Real> ClosedLoop<T> {
         } = trace;
         let slab = rows * network::activation_width(&self.shape);
         let taped = count * self.physics.tape_len();
+        let (kept, stand) = (self.places_kept(), rows * network::place_width(&self.shape));
         let moves = self.motion.moves();
         let velocity_at = self.motion.velocity_at();
         s.g_next.fill(T::ZERO);
         s.g_positions.fill(T::ZERO);
         s.g_change.fill(T::ZERO);
         s.g_outputs.fill(T::ZERO);
+        s.g_offer.fill(T::ZERO);
         if !moves {
             self.place(&positions[..rows * axes], &mut s.kernels);
         }
@@ -575,16 +604,26 @@ impl<T: Real> ClosedLoop<T> {
                 std::mem::swap(&mut s.g_next, &mut s.g_field);
                 continue;
             };
-            s.g_scaled.fill(T::ZERO);
+            let placed = &places[step.min(kept - 1) * stand..][..stand];
+            let placed = network::places(&self.shape, rows, placed);
             network.backward(
                 g_outputs,
-                &a,
+                (&placed, &a),
                 &mut s.network,
                 &mut gradient,
-                &mut s.g_scaled,
+                &mut s.g_offer,
                 &mut s.g_window,
             );
-            if moves {
+            if step < kept {
+                s.g_scaled.fill(T::ZERO);
+                network.place_adjoint(
+                    &s.g_offer,
+                    &placed,
+                    &mut s.network,
+                    &mut gradient,
+                    &mut s.g_scaled,
+                );
+                s.g_offer.fill(T::ZERO);
                 self.motion.scale_adjoint(&s.g_scaled, &mut s.g_positions);
             }
             for e in 0..count {
@@ -592,7 +631,8 @@ impl<T: Real> ClosedLoop<T> {
                 let agents = position[e * m * axes..].chunks_exact(axes).take(m);
                 let windows = s.g_window[e * m * features..].chunks_exact(features);
                 for (at, g_seen) in agents.zip(windows) {
-                    self.eyes.observe_adjoint(g_seen, self.cell(at), &mut s.g_scene);
+                    self.eyes
+                        .observe_adjoint(g_seen, self.cell(at), &mut s.g_scene);
                 }
                 self.eyes.prepare_adjoint(&mut s.g_scene);
                 for (g, &seen) in s.g_field[e * n..][..n].iter_mut().zip(&s.g_scene.error) {

@@ -154,7 +154,7 @@ fn the_gradient_is_the_slope_of_the_terms() {
                     .collect()
             };
             // Parameters are f32: use the step that rounding really made.
-            let (up, down) = (moved(5e-4), moved(-5e-4));
+            let (up, down) = (moved(1e-4), moved(-1e-4));
             let expected: f64 = (up.iter().zip(&down).zip(&gradient))
                 .map(|((&u, &d), g)| (f64::from(u) - f64::from(d)) * g)
                 .sum();
@@ -218,8 +218,10 @@ fn an_episode_does_not_depend_on_its_company() {
 fn idle_agents_cost_nothing() {
     let config = PolicyConfig::of(&PROBLEM);
     let problem: &Problem = &PROBLEM;
-    let (terms, _) = closed_loop(8, problem.horizon, &config)
-        .forward(&vec![0.0; config.shape.parameters()], &trials(problem, 8, 3));
+    let (terms, _) = closed_loop(8, problem.horizon, &config).forward(
+        &vec![0.0; config.shape.parameters()],
+        &trials(problem, 8, 3),
+    );
     for terms in terms {
         assert!(terms[Term::Final as usize] > 1e-3);
         for term in [

@@ -91,9 +91,9 @@ impl Scene {
         let far = grid(middle(rows), middle(columns));
 
         let mut position = [0.0; 2];
-        for axis in 0..axes {
-            let (low, high) = (limits.low[axis], limits.high[axis]);
-            position[axis] = low + progress * (high - low);
+        let domain = limits.low.iter().zip(limits.high).take(axes);
+        for (x, (low, high)) in position.iter_mut().zip(domain) {
+            *x = low + progress * (high - low);
         }
         let all = |from: &dyn Fn([f32; 2]) -> f32, places: &[[f32; 2]]| -> Vec<f32> {
             places.iter().map(|place| from(*place)).collect()

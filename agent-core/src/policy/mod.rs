@@ -16,7 +16,7 @@ pub use header::{
     Timing,
 };
 
-use crate::message::PolicyId;
+use crate::message::{PolicyId, frame_room};
 use crate::net::{self, dense_len};
 use error::field;
 use header::{Extension, Sizes};
@@ -151,6 +151,13 @@ impl<'a> Policy<'a> {
     /// Values of the patch a step expects, halo included.
     pub fn patch_len(&self) -> usize {
         self.sizes.cells
+    }
+
+    /// Bytes that are enough for the frame of an observation of the shape a step expects.
+    pub fn frame_room(&self) -> usize {
+        let sensing = &self.header.sensing;
+        let cells = self.sizes.cells + sensing.wide_len();
+        frame_room(cells * (1 + usize::from(sensing.target)))
     }
 
     /// Length and checksum.

@@ -94,7 +94,9 @@ impl<T: Real> Actuators<T> {
                 }
                 bell(arch, gaps, self.precision, values);
                 if self.peak_on_grid {
-                    let peak = values.iter().fold(T::ZERO, |m, &v| if v > m { v } else { m });
+                    let peak = values
+                        .iter()
+                        .fold(T::ZERO, |m, &v| if v > m { v } else { m });
                     values.iter_mut().for_each(|v| *v = *v / peak);
                 }
             }
@@ -112,7 +114,13 @@ impl<T: Real> Actuators<T> {
                     add_scaled(self.arch, u, kernel, forcing);
                 }
             } else {
-                weigh(&kernels.values[0], amplitudes, self.components, c, &mut kernels.weighted);
+                weigh(
+                    &kernels.values[0],
+                    amplitudes,
+                    self.components,
+                    c,
+                    &mut kernels.weighted,
+                );
                 let [left, right] = [&kernels.weighted, &kernels.values[1]];
                 multiply_transposed(self.arch, left, right, forcing, self.points[0]);
             }
@@ -154,7 +162,12 @@ impl<T: Real> Actuators<T> {
             let count = values[0].len() / n0;
             for i in 0..count {
                 let amplitude = amplitudes[i * self.components + c];
-                let (felt, moment) = felt(arch, at(&along[0], i, n0), at(&values[0], i, n0), at(&gaps[0], i, n0));
+                let (felt, moment) = felt(
+                    arch,
+                    at(&along[0], i, n0),
+                    at(&values[0], i, n0),
+                    at(&gaps[0], i, n0),
+                );
                 g_amplitudes[i * self.components + c] = felt;
                 let Some(g_positions) = g_positions.as_deref_mut() else {
                     continue;
@@ -162,8 +175,12 @@ impl<T: Real> Actuators<T> {
                 let pull = amplitude * self.precision;
                 g_positions[i * axes] += pull * moment;
                 if axes == 2 {
-                    let (_, moment) =
-                        self::felt(arch, at(&along[1], i, n1), at(&values[1], i, n1), at(&gaps[1], i, n1));
+                    let (_, moment) = self::felt(
+                        arch,
+                        at(&along[1], i, n1),
+                        at(&values[1], i, n1),
+                        at(&gaps[1], i, n1),
+                    );
                     g_positions[i * axes + 1] += pull * moment;
                 }
             }
@@ -180,7 +197,9 @@ fn at<T>(rows: &[T], i: usize, n: usize) -> &[T] {
 fn weigh<T: Real>(kernels: &[T], amplitudes: &[T], components: usize, c: usize, out: &mut [T]) {
     let agents = amplitudes.len() / components;
     let points = kernels.len() / agents;
-    let rows = kernels.chunks_exact(points).zip(out.chunks_exact_mut(points));
+    let rows = kernels
+        .chunks_exact(points)
+        .zip(out.chunks_exact_mut(points));
     for (amplitude, (kernel, out)) in amplitudes.chunks_exact(components).zip(rows) {
         for (out, &k) in out.iter_mut().zip(kernel) {
             *out = amplitude[c] * k;
@@ -301,7 +320,11 @@ mod tests {
                 kernel.add(&mut want, *position, amplitude);
             }
             for (k, (got, want)) in got.iter().zip(&want).enumerate() {
-                assert!((got - want).abs() < 1e-12, "{} at {k}: {got} {want}", problem.name);
+                assert!(
+                    (got - want).abs() < 1e-12,
+                    "{} at {k}: {got} {want}",
+                    problem.name
+                );
             }
         }
     }
@@ -329,7 +352,13 @@ mod tests {
             let mut kernels = actuators.kernels(agents);
             actuators.place(positions, &mut kernels);
             let amplitudes = &inputs[positions.len()..];
-            actuators.spread_adjoint(&weight, amplitudes, &mut kernels, g_amplitudes, Some(g_positions));
+            actuators.spread_adjoint(
+                &weight,
+                amplitudes,
+                &mut kernels,
+                g_amplitudes,
+                Some(g_positions),
+            );
             assert_gradient(value, &inputs, &g, 1e-6);
         }
     }

@@ -81,10 +81,18 @@ pub fn product_into<T: Real>(a: &[T], b: &[T], out: &mut [T]) {
     }
 }
 
-/// Adjoint of [`product_into`]: sets the gradients of both factors.
+/// Adjoint of [`product_into`]: sets the gradient of the first factor, adds to the second's.
 pub fn product_adjoint<T: Real>(g: &[T], (a, b): (&[T], &[T]), (g_a, g_b): (&mut [T], &mut [T])) {
     for (((&g, (&a, &b)), g_a), g_b) in g.iter().zip(a.iter().zip(b)).zip(g_a).zip(g_b) {
-        (*g_a, *g_b) = (g * b, g * a);
+        *g_a = g * b;
+        *g_b += g * a;
+    }
+}
+
+/// `sum += values`.
+pub fn add<T: Real>(values: &[T], sum: &mut [T]) {
+    for (sum, &value) in sum.iter_mut().zip(values) {
+        *sum += value;
     }
 }
 

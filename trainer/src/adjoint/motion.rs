@@ -31,7 +31,9 @@ impl<T: Real> Motion<T> {
             dt: T::of(problem.control_interval),
             low,
             high,
-            keep_out: discs.map(|d| (d.centre.map(T::of), T::of(d.radius))).collect(),
+            keep_out: discs
+                .map(|d| (d.centre.map(T::of), T::of(d.radius)))
+                .collect(),
         }
     }
 
@@ -88,7 +90,12 @@ impl<T: Real> Motion<T> {
             if let Some(shorter) = self.shortening(velocity) {
                 // v' = L v/|v|: the part of g along v is lost.
                 let square = velocity.iter().map(|&v| v * v).sum::<T>();
-                let along = velocity.iter().zip(&g[from..]).map(|(&v, &g)| v * g).sum::<T>() / square;
+                let along = velocity
+                    .iter()
+                    .zip(&g[from..])
+                    .map(|(&v, &g)| v * g)
+                    .sum::<T>()
+                    / square;
                 for (g, &v) in g[from..].iter_mut().zip(velocity) {
                     *g = shorter * (*g - along * v);
                 }
@@ -123,7 +130,13 @@ impl<T: Real> Motion<T> {
 
     /// Adjoint of [`Self::travel`] for one agent: `g` turns from the gradient of where it went into
     /// that of where it was, and the velocity's is added to `g_velocity`.
-    pub fn travel_adjoint(&self, position: &[T], velocity: &[T], g: &mut [T], g_velocity: &mut [T]) {
+    pub fn travel_adjoint(
+        &self,
+        position: &[T],
+        velocity: &[T],
+        g: &mut [T],
+        g_velocity: &mut [T],
+    ) {
         let (_, free) = self.travel(position, velocity);
         for axis in 0..self.axes {
             if !free[axis] {
@@ -135,7 +148,9 @@ impl<T: Real> Motion<T> {
 
     /// Positions as a fraction of their reach.
     pub fn scale(&self, positions: &[T], scaled: &mut [T]) {
-        let rows = positions.chunks_exact(self.axes).zip(scaled.chunks_exact_mut(self.axes));
+        let rows = positions
+            .chunks_exact(self.axes)
+            .zip(scaled.chunks_exact_mut(self.axes));
         for (from, to) in rows {
             for axis in 0..self.axes {
                 to[axis] = (from[axis] - self.low[axis]) / (self.high[axis] - self.low[axis]);
@@ -145,7 +160,9 @@ impl<T: Real> Motion<T> {
 
     /// Adjoint of [`Self::scale`]: adds to the positions' gradient.
     pub fn scale_adjoint(&self, g_scaled: &[T], g_positions: &mut [T]) {
-        let rows = g_scaled.chunks_exact(self.axes).zip(g_positions.chunks_exact_mut(self.axes));
+        let rows = g_scaled
+            .chunks_exact(self.axes)
+            .zip(g_positions.chunks_exact_mut(self.axes));
         for (from, to) in rows {
             for axis in 0..self.axes {
                 to[axis] += from[axis] / (self.high[axis] - self.low[axis]);

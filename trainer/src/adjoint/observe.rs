@@ -65,7 +65,10 @@ impl Eyes {
                 scene.coarse[self.coarse_cell(k)] += run.iter().copied().sum::<T>();
             }
             let share = T::of(share);
-            scene.coarse.iter_mut().for_each(|mean| *mean = *mean * share);
+            scene
+                .coarse
+                .iter_mut()
+                .for_each(|mean| *mean = *mean * share);
         }
     }
 
@@ -301,7 +304,11 @@ mod tests {
     #[test]
     fn observing_has_the_adjoint_it_claims() {
         let cases: [(&Problem, Sight, &[[usize; 2]]); 4] = [
-            (&heat_1d::PROBLEM, sight(8, None), &[[0, 0], [50, 0], [99, 0]]),
+            (
+                &heat_1d::PROBLEM,
+                sight(8, None),
+                &[[0, 0], [50, 0], [99, 0]],
+            ),
             (&ks_1d::PROBLEM, sight(6, None), &[[0, 0], [127, 0]]),
             (&ks_2d::PROBLEM, sight(5, None), &[[1, 62]]),
             (&density_2d::PROBLEM, sight(3, Some([4, 5])), &[[0, 79]]),

@@ -50,7 +50,10 @@ pub fn run(arguments: Arguments) -> Result<()> {
         [] => (problem::ALL.into_iter())
             .filter(|p| p.name != "heat-2d-obstacles")
             .collect(),
-        names => names.iter().map(|n| problem::by_name(n)).collect::<Result<_, _>>()?,
+        names => names
+            .iter()
+            .map(|n| problem::by_name(n))
+            .collect::<Result<_, _>>()?,
     };
     println!(
         "seconds per training step, median of {} × {} steps; net: ours with the published window, which JAX (same net) \
@@ -59,7 +62,17 @@ pub fn run(arguments: Arguments) -> Result<()> {
     );
     println!(
         "{:<15}{:>6}{:>7}{:>6}{:>11}{:>11}{:>11}{:>8}{:>11}{:>8}{:>11}",
-        "problem", "batch", "agents", "steps", "ours", "shipped", "JAX same", "ratio", "JAX conv", "ratio", "our memory"
+        "problem",
+        "batch",
+        "agents",
+        "steps",
+        "ours",
+        "shipped",
+        "JAX same",
+        "ratio",
+        "JAX conv",
+        "ratio",
+        "our memory"
     );
     for problem in problems {
         bench(problem, &arguments)?;
@@ -70,14 +83,25 @@ pub fn run(arguments: Arguments) -> Result<()> {
 /// Batch and agents of the reference where they are not the published ones.
 fn sizes(problem: &Problem) -> (usize, usize) {
     let published = recipe::preset(problem, Preset::Published);
-    let agents = if problem.name == "density-2d" { 16 } else { problem.agents };
+    let agents = if problem.name == "density-2d" {
+        16
+    } else {
+        problem.agents
+    };
     (published.train.batch, agents)
 }
 
 fn bench(problem: &'static Problem, arguments: &Arguments) -> Result<()> {
     let (batch, agents) = sizes(problem);
     let horizon = problem.horizon;
-    let mut ours = stepper(problem, Preset::Published, batch, agents, horizon, arguments)?;
+    let mut ours = stepper(
+        problem,
+        Preset::Published,
+        batch,
+        agents,
+        horizon,
+        arguments,
+    )?;
     let (mut own, mut same, mut conv) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..arguments.rounds {
         own.extend(time(&mut ours, arguments.reps)?);
@@ -147,7 +171,10 @@ fn time(trainer: &mut Trainer, reps: u32) -> Result<Vec<f64>> {
 /// The reference's median.
 fn jax(problem: &Problem, arguments: &Arguments, dense: bool) -> Result<f64> {
     let mut command = Command::new(&arguments.python);
-    command.arg(&arguments.script).arg(problem.name).arg("--json");
+    command
+        .arg(&arguments.script)
+        .arg(problem.name)
+        .arg("--json");
     command.args(["--reps", &arguments.reps.to_string()]);
     if dense {
         command.arg("--dense");
@@ -159,11 +186,16 @@ fn jax(problem: &Problem, arguments: &Arguments, dense: bool) -> Result<f64> {
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
         let last = complaint.lines().last().unwrap_or("no message");
-        bail!("'{shown} {}' failed: {last}; it needs jax and numpy (pip install jax)", arguments.script.display());
+        bail!(
+            "'{shown} {}' failed: {last}; it needs jax and numpy (pip install jax)",
+            arguments.script.display()
+        );
     }
     let report: Value = serde_json::from_slice(&output.stdout)
         .context("the reference did not print one JSON object")?;
-    report["median_s"].as_f64().context("the reference's report has no median_s")
+    report["median_s"]
+        .as_f64()
+        .context("the reference's report has no median_s")
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

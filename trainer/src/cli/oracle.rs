@@ -61,7 +61,8 @@ pub fn run(arguments: Arguments) -> Result<()> {
     };
     let found = plan(&problem, agents, &episodes, search);
     let count = found.len() as f64;
-    let mean = |value: fn(&trainer::oracle::Found) -> f64| found.iter().map(value).sum::<f64>() / count;
+    let mean =
+        |value: fn(&trainer::oracle::Found) -> f64| found.iter().map(value).sum::<f64>() / count;
     let (idle, best) = (mean(|f| f.idle), mean(|f| f.best));
     let variance = found.iter().map(|f| (f.best - best).powi(2)).sum::<f64>() / count;
     if arguments.json {
@@ -81,6 +82,9 @@ pub fn run(arguments: Arguments) -> Result<()> {
         arguments.iterations
     );
     println!("  no control {idle:>10.3e}");
-    println!("  oracle     {best:>10.3e} ± {:.1e} (2 sd over episodes)", 2.0 * variance.sqrt());
+    println!(
+        "  oracle     {best:>10.3e} ± {:.1e} (2 sd over episodes)",
+        2.0 * variance.sqrt()
+    );
     Ok(())
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trainer::learn::TrainConfig;
 use trainer::loss::Term;
+use trainer::policy::{PolicyConfig, Sight};
 use trainer::recipe::{self, Recipe};
 use trainer::run::{Existing, Outcome, Run};
 
@@ -55,6 +56,9 @@ pub struct Arguments {
     /// Seed of the initial weights and of all episodes [default: 0].
     #[arg(long)]
     seed: Option<u64>,
+    /// Cells along each axis of the window that agents see [default: the preset's].
+    #[arg(long, value_name = "CELLS", value_parser = clap::value_parser!(u16).range(1..=64))]
+    window: Option<u16>,
     /// Highest learning rate [default: the preset's].
     #[arg(long, allow_negative_numbers = true)]
     lr: Option<f64>,
@@ -108,7 +112,8 @@ pub struct Arguments {
 impl Arguments {
     /// Refuses numbers that no training can use.
     fn check(&self) -> Result<()> {
-        let least = |flag, value: Option<f64>, least: f64, example| (flag, value, least..f64::MAX, example);
+        let least =
+            |flag, value: Option<f64>, least: f64, example| (flag, value, least..f64::MAX, example);
         let share = |flag, value| (flag, value, 0.0..1.0 + f64::EPSILON, 0.3);
         let numbers = [
             least("--lr", self.lr, f64::MIN_POSITIVE, 0.001),
@@ -138,7 +143,10 @@ impl Arguments {
         (self.weights.iter())
             .map(|text| {
                 parse(text).with_context(|| {
-                    format!("--weight {text} is not usable; give TERM=NUMBER with one of: {}", known())
+                    format!(
+                        "--weight {text} is not usable; give TERM=NUMBER with one of: {}",
+                        known()
+                    )
                 })
             })
             .collect()
@@ -180,6 +188,15 @@ impl Arguments {
         let mut recipe = recipe::preset(problem, preset);
         if let Some(steps) = self.steps {
             recipe.set_steps(steps);
+        }
+        if let Some(window) = self.window {
+            recipe.policy = PolicyConfig::new(
+                problem,
+                Sight {
+                    window: usize::from(window),
+                    ..recipe.policy.sight
+                },
+            );
         }
         recipe
     }

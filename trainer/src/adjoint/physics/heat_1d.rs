@@ -126,7 +126,14 @@ mod tests {
         let weight = wave(200, 0.9, 1.0);
         let value = |state: &[f64]| {
             let (mut scratch, mut next) = (vec![0.0; 200], vec![0.0; 200]);
-            heat.advance(2, &state[..200], &state[200..], &mut next, &mut [], &mut scratch);
+            heat.advance(
+                2,
+                &state[..200],
+                &state[200..],
+                &mut next,
+                &mut [],
+                &mut scratch,
+            );
             next.iter().zip(&weight).map(|(v, w)| v * w).sum()
         };
         let (mut scratch, mut g) = (vec![0.0; 200], vec![0.0; state.len()]);
