@@ -72,7 +72,7 @@ fn main() -> Result<()> {
     // The first run pays for what drivers put off.
     let (terms, gradient) = gpu_loop.gradient(&parameters, &trials)?;
     let length = gradient.iter().map(|g| g * g).sum::<f32>().sqrt();
-    println!("terms of the first episode {:.4e?}\nlength of the gradient {length:.6e}", terms[0]);
+    println!("terms of the first episode {:?}\nlength of the gradient {length:.6e}", terms[0]);
     let time = |run: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
         let began = Instant::now();
         for _ in 0..arguments.reps {
