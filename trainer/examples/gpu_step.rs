@@ -47,9 +47,9 @@ fn main() -> Result<()> {
         batch: arguments.batch.unwrap_or(recipe.train.batch),
         shape: recipe.policy.shape.clone(),
         sight: recipe.policy.sight.clone(),
-        weights: recipe.train.weights,
         threads: arguments.threads,
     };
+    let weights = recipe.train.weights;
     let device = Device::default();
     let parameters = recipe.policy.init(0, &device).parameters();
     let trials: Vec<Trial> = (0..spec.batch as u64)
@@ -70,7 +70,7 @@ fn main() -> Result<()> {
         began.elapsed().as_secs_f64()
     );
     // The first run pays for what drivers put off.
-    let (terms, gradient) = gpu_loop.gradient(&parameters, &trials)?;
+    let (terms, gradient) = gpu_loop.gradient(&parameters, &trials, &weights)?;
     let length = gradient.iter().map(|g| g * g).sum::<f32>().sqrt();
     println!("terms of the first episode {:?}\nlength of the gradient {length:.6e}", terms[0]);
     let time = |run: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
@@ -81,7 +81,7 @@ fn main() -> Result<()> {
         Ok(began.elapsed().as_secs_f64() * 1e3 / f64::from(arguments.reps))
     };
     let forward = time(&mut || Ok(gpu_loop.terms(&parameters, &trials).map(drop)?))?;
-    let both = time(&mut || Ok(gpu_loop.gradient(&parameters, &trials).map(drop)?))?;
+    let both = time(&mut || Ok(gpu_loop.gradient(&parameters, &trials, &weights).map(drop)?))?;
     println!("terms {forward:.2} ms, gradient {both:.2} ms");
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! The training loop: draw fresh episodes, roll them out, follow the gradient.
 
 use crate::checkpoint::Checkpoint;
+#[cfg(feature = "gpu")]
+use crate::gpu::{Gpu, GpuLoops};
 use crate::loss::{TERMS, Term};
 use crate::operation::{Batch, rollout};
 use crate::policy::{Policy, PolicyConfig};
@@ -285,6 +287,9 @@ pub struct Trainer {
     good: (Policy, ModuleOptimizer),
     /// One for each pair of a variant and an entry of the swarm sizes.
     closed_loops: Vec<Arc<ClosedLoop>>,
+    /// The same loops on a GPU, if they are to run there.
+    #[cfg(feature = "gpu")]
+    gpu: Option<GpuLoops>,
     pool: Vec<Episode>,
     validation: Vec<Episode>,
 }
@@ -357,9 +362,19 @@ impl Trainer {
             policy,
             optimiser,
             closed_loops,
+            #[cfg(feature = "gpu")]
+            gpu: None,
             pool,
             validation,
         })
+    }
+
+    /// From now on rollouts run on a GPU; the parameters stay where they are.
+    #[cfg(feature = "gpu")]
+    pub fn use_gpu(&mut self, gpu: &Gpu) -> Result<()> {
+        let loops = GpuLoops::new(gpu, &self.closed_loops, &self.policy_config, self.config.batch)?;
+        self.gpu = Some(loops);
+        Ok(())
     }
 
     /// The training a checkpoint was taken from, to the bit.
@@ -464,14 +479,8 @@ impl Trainer {
     /// One optimiser step on these episodes.
     pub fn learn(&mut self, batch: Batch) -> Result<StepReport> {
         let weights = self.weights();
-        let terms = rollout(self.policy.flat(), batch).mean_dim(0);
-        let weighted = terms.clone()
-            * Tensor::<1>::from_floats(weights.map(|w| w as f32), &self.device).reshape([1, TERMS]);
-        let gradients = GradientsParams::from_grads(weighted.sum().backward(), &self.policy);
+        let (terms, gradients) = self.differentiate(batch, &weights)?;
         let (gradients, length) = clip(gradients, &self.policy, self.config.clip);
-
-        let means = host(terms);
-        let terms: [f64; TERMS] = std::array::from_fn(|k| f64::from(means[k]));
         let loss = terms.iter().zip(weights).map(|(t, w)| t * w).sum::<f64>();
         if loss.is_finite() && length.is_finite() {
             let rate = self.learning_rate();
@@ -496,19 +505,51 @@ impl Trainer {
         })
     }
 
+    /// Mean terms of the episodes and the gradient of their weighted sum.
+    fn differentiate(
+        &mut self,
+        batch: Batch,
+        weights: &[f64; TERMS],
+    ) -> Result<([f64; TERMS], GradientsParams)> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            let Batch {
+                closed_loop,
+                trials,
+            } = &batch;
+            let parameters = self.policy.parameters();
+            let (terms, gradient) = gpu.gradient(closed_loop, &parameters, trials, weights)?;
+            // A product whose gradient is the GPU's: autodiff hands it on to the layers.
+            let gradient = Tensor::<1>::from_floats(gradient.as_slice(), &self.device);
+            let product = (self.policy.flat() * gradient).sum();
+            return Ok((mean(&terms), GradientsParams::from_grads(product.backward(), &self.policy)));
+        }
+        let terms = rollout(self.policy.flat(), batch).mean_dim(0);
+        let weights = weights.map(|w| w as f32);
+        let weights = Tensor::<1>::from_floats(weights, &self.device).reshape([1, TERMS]);
+        let loss = (terms.clone() * weights).sum();
+        let means = host(terms);
+        Ok((
+            std::array::from_fn(|k| f64::from(means[k])),
+            GradientsParams::from_grads(loss.backward(), &self.policy),
+        ))
+    }
+
     /// Scores the policy on the validation episodes and remembers the score; true if it is the
     /// best so far.
     ///
     /// Several swarm sizes count alike: terms are geometric means over them, so that the best
     /// policy is not merely the best one for the smallest swarm, whose errors are the largest.
-    pub fn validate(&mut self) -> bool {
-        let mut loops: Vec<&Arc<ClosedLoop>> = Vec::new();
+    pub fn validate(&mut self) -> Result<bool> {
+        let mut loops: Vec<Arc<ClosedLoop>> = Vec::new();
         for closed_loop in &self.closed_loops {
             if !loops.iter().any(|l| Arc::ptr_eq(l, closed_loop)) {
-                loops.push(closed_loop);
+                loops.push(closed_loop.clone());
             }
         }
-        let by_loop: Vec<[f64; TERMS]> = loops.into_iter().map(|l| self.mean_terms(l)).collect();
+        let by_loop: Vec<[f64; TERMS]> = (loops.iter())
+            .map(|l| self.mean_terms(l))
+            .collect::<Result<_>>()?;
         let count = by_loop.len() as f64;
         let terms = match by_loop[..] {
             [only] => only,
@@ -527,7 +568,7 @@ impl Trainer {
         if score.is_finite() {
             self.good = (self.policy.clone(), self.optimiser.clone());
         }
-        best
+        Ok(best)
     }
 
     /// Whether validation has not become better for so long that it is not worth going on.
@@ -537,24 +578,30 @@ impl Trainer {
     }
 
     /// Mean terms of the validation episodes in one closed loop, undisturbed.
-    fn mean_terms(&self, closed_loop: &ClosedLoop) -> [f64; TERMS] {
+    fn mean_terms(&mut self, closed_loop: &ClosedLoop) -> Result<[f64; TERMS]> {
         let parameters = self.policy.parameters();
-        let mut sums = [0.0; TERMS];
+        let mut all = Vec::with_capacity(self.validation.len());
         // In portions as large as a training batch: their traces are there already.
         for episodes in self.validation.chunks(self.config.batch) {
             let plain =
                 |e: &Episode| Trial::plain(&closed_loop.problem, closed_loop.agents, e.clone());
             let trials: Vec<Trial> = episodes.iter().map(plain).collect();
+            #[cfg(feature = "gpu")]
+            if let Some(gpu) = &mut self.gpu {
+                all.extend(gpu.terms(closed_loop, &parameters, &trials)?);
+                continue;
+            }
             let (terms, tape) = closed_loop.forward(&parameters, &trials);
             closed_loop.recycle(tape);
-            for terms in terms {
-                for (sum, term) in sums.iter_mut().zip(terms) {
-                    *sum += term;
-                }
-            }
+            all.extend(terms);
         }
-        sums.map(|sum| sum / self.validation.len() as f64)
+        Ok(mean(&all))
     }
+}
+
+fn mean(episodes: &[[f64; TERMS]]) -> [f64; TERMS] {
+    let count = episodes.len() as f64;
+    std::array::from_fn(|k| episodes.iter().map(|terms| terms[k]).sum::<f64>() / count)
 }
 
 /// Draws episodes, with a bar where that takes long.

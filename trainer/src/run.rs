@@ -120,6 +120,12 @@ impl Run {
         &self.trainer
     }
 
+    /// From now on rollouts run on a GPU.
+    #[cfg(feature = "gpu")]
+    pub fn use_gpu(&mut self, gpu: &crate::gpu::Gpu) -> Result<()> {
+        self.trainer.use_gpu(gpu)
+    }
+
     /// Where the run is kept.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -154,7 +160,7 @@ impl Run {
             let report = self.trainer.step()?;
             let step = report.step;
             if step.is_multiple_of(self.trainer.config.validate_every) || step == steps {
-                let best = self.trainer.validate();
+                let best = self.trainer.validate()?;
                 // `best` first: a crash in between repeats the steps since the last `latest`.
                 if best {
                     self.save("best", seconds(self.before))?;

@@ -218,13 +218,13 @@ fn refusals_say_what_and_what_to_do() {
     assert_eq!(left, ["file", "noise.policy"]);
 }
 
-#[cfg(not(feature = "wgpu"))]
+#[cfg(not(feature = "gpu"))]
 #[test]
 fn a_backend_that_is_not_built_in_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
-    let message = refusal(&["train", "heat-1d", "--backend", "wgpu", "--out", out]);
-    assert!(message.contains("--features wgpu"), "{message}");
+    let message = refusal(&["train", "heat-1d", "--backend", "gpu", "--out", out]);
+    assert!(message.contains("--features gpu"), "{message}");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use anyhow::{Result, bail};
 use burn::tensor::Device;
 use clap::ValueEnum;
+#[cfg(feature = "gpu")]
+use trainer::gpu::Gpu;
 
 /// Where tensors live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -13,9 +15,10 @@ pub enum Backend {
     /// Burn's older CPU backend.
     #[cfg_attr(all(feature = "ndarray", not(feature = "flex")), default)]
     Ndarray,
-    /// A GPU, through wgpu.
+    /// A GPU with Vulkan for the rollouts; the parameters stay on the CPU.
+    #[value(alias = "wgpu")]
     #[cfg_attr(not(any(feature = "ndarray", feature = "flex")), default)]
-    Wgpu,
+    Gpu,
 }
 
 impl Backend {
@@ -27,6 +30,8 @@ impl Backend {
             #[cfg(feature = "ndarray")]
             #[allow(deprecated)]
             Backend::Ndarray => Ok(Device::ndarray()),
+            #[cfg(feature = "gpu")]
+            Backend::Gpu => Ok(Device::default()),
             #[allow(unreachable_patterns)]
             missing => {
                 let name = missing
@@ -37,5 +42,14 @@ impl Backend {
                 )
             }
         }
+    }
+
+    /// The GPU that rollouts run on, if they do.
+    #[cfg(feature = "gpu")]
+    pub fn gpu(self) -> Result<Option<Gpu>> {
+        Ok(match self {
+            Backend::Gpu => Some(Gpu::open()?),
+            _ => None,
+        })
     }
 }

@@ -152,7 +152,13 @@ fn stepper(
         ..Hardening::none(problem)
     };
     let device = arguments.backend.open()?;
-    Trainer::new(problem, recipe.train, recipe.policy, &device)
+    #[allow(unused_mut)]
+    let mut trainer = Trainer::new(problem, recipe.train, recipe.policy, &device)?;
+    #[cfg(feature = "gpu")]
+    if let Some(gpu) = arguments.backend.gpu()? {
+        trainer.use_gpu(&gpu)?;
+    }
+    Ok(trainer)
 }
 
 /// Seconds of each step; the first, which pays for buffers, is not counted.

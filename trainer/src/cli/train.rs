@@ -241,6 +241,11 @@ fn train(problem: &'static Problem, arguments: &Arguments, stop: &AtomicBool) ->
         }
         bail!("the run in '{folder}' already has {begun} steps; give more with --steps");
     }
+    #[cfg(feature = "gpu")]
+    if let Some(gpu) = arguments.backend.gpu()? {
+        eprintln!("rollouts on {}", gpu.name());
+        run.use_gpu(&gpu)?;
+    }
     eprintln!(
         "training {} on {:?}: {} parameters, steps {begun} to {steps}, into {folder}",
         problem.name,

@@ -4,7 +4,7 @@ use super::device::{Gpu, GpuError};
 use super::shader::{Shader, TORUS_SIDE};
 use super::spec::LoopSpec;
 use super::tables::Physics;
-use crate::loss::TERMS;
+use crate::loss::{TERMS, shares};
 use crate::trial::Trial;
 use agent_core::policy::Fusion;
 use std::borrow::Cow;
@@ -88,7 +88,7 @@ impl GpuLoop {
             wgpu::BufferUsages::COPY_DST,
             wgpu::BufferUsages::COPY_SRC,
         );
-        let parameters = buffer(2 * count, up)?;
+        let parameters = buffer(2 * count + TERMS, up)?;
         let tables = buffer(shader.tables.len().max(1), up)?;
         let episodes = buffer(spec.batch * shader.episode, up)?;
         let states = buffer(spec.batch * (spec.horizon + 1) * shader.state, none)?;
@@ -197,35 +197,40 @@ impl GpuLoop {
         parameters: &[f32],
         trials: &[Trial],
     ) -> Result<Vec<[f64; TERMS]>, GpuError> {
-        let answer = self.run(parameters, trials, false)?;
+        let answer = self.run(parameters, trials, None)?;
         Ok(terms_of(&answer))
     }
 
-    /// Runs the episodes forward and backward; returns their terms and the gradient of their
-    /// weighted sum's mean over episodes.
+    /// Runs the episodes forward and backward; returns their terms and the gradient of the weighted
+    /// terms' sum, in the mean over episodes.
     pub fn gradient(
         &mut self,
         parameters: &[f32],
         trials: &[Trial],
+        weights: &[f64; TERMS],
     ) -> Result<(Vec<[f64; TERMS]>, Vec<f32>), GpuError> {
-        let mut answer = self.run(parameters, trials, true)?;
+        let mut answer = self.run(parameters, trials, Some(weights))?;
         let gradient = answer.split_off(trials.len() * TERMS);
         Ok((terms_of(&answer), gradient))
     }
 
-    /// Terms of each episode, then the gradient where it is wanted.
+    /// Terms of each episode, then the gradient where there are weights.
     fn run(
         &mut self,
         parameters: &[f32],
         trials: &[Trial],
-        gradient: bool,
+        weights: Option<&[f64; TERMS]>,
     ) -> Result<Vec<f32>, GpuError> {
         let (spec, count) = (&self.spec, trials.len());
         assert!((1..=spec.batch).contains(&count), "{count} episodes");
         assert_eq!(parameters.len(), spec.shape.parameters());
         let queue = &self.gpu.queue;
-        let both = with_transposed(spec, parameters);
-        queue.write_buffer(&self.parameters, 0, bytemuck::cast_slice(&both));
+        let mut uploaded = with_transposed(spec, parameters);
+        if let Some(weights) = weights {
+            let shares = shares(&spec.problem, spec.agents, spec.horizon);
+            uploaded.extend(weights.iter().zip(shares).map(|(w, share)| (w * share) as f32));
+        }
+        queue.write_buffer(&self.parameters, 0, bytemuck::cast_slice(&uploaded));
         let mut inputs = Vec::with_capacity(count * self.shader.episode);
         trials.iter().for_each(|trial| write_trial(spec, trial, &mut inputs));
         queue.write_buffer(&self.episodes, 0, bytemuck::cast_slice(&inputs));
@@ -244,7 +249,7 @@ impl GpuLoop {
                 pass.set_bind_group(0, &self.loop_group, &[*portion]);
                 pass.dispatch_workgroups(count as u32, 1, 1);
             }
-            if gradient {
+            if weights.is_some() {
                 pass.set_pipeline(&self.backward);
                 for portion in self.portions.iter().rev() {
                     pass.set_bind_group(0, &self.loop_group, &[*portion]);
@@ -260,7 +265,7 @@ impl GpuLoop {
         let terms_size = 4 * (count * TERMS) as u64;
         encoder.copy_buffer_to_buffer(&self.scores, 0, &self.answer, 0, terms_size);
         let mut size = terms_size;
-        if gradient {
+        if weights.is_some() {
             let more = 4 * spec.shape.parameters() as u64;
             encoder.copy_buffer_to_buffer(&self.gradient, 0, &self.answer, size, more);
             size += more;

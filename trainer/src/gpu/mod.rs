@@ -12,16 +12,21 @@
 //! - [`tables`]: matrices of the physics, computed on the host in double precision;
 //! - [`shader`]: the kernels' source for one loop: sizes become constants;
 //! - [`closed_loop`]: buffers, pipelines and the two calls, [`GpuLoop::terms`] and
-//!   [`GpuLoop::gradient`].
+//!   [`GpuLoop::gradient`];
+//! - [`loops`]: all closed loops of a training.
 //!
 //! Sums are taken in a fixed order: the same inputs give the same bits on the same GPU.
 
 pub mod closed_loop;
 pub mod device;
+pub mod loops;
 pub mod shader;
 pub mod spec;
 pub mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use closed_loop::GpuLoop;
+pub use loops::GpuLoops;
 pub use device::{Gpu, GpuError};
 pub use spec::LoopSpec;

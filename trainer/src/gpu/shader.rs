@@ -276,11 +276,10 @@ fn constants(source: &mut Source, spec: &LoopSpec) {
     }
     source.line("default: { return 0.0; } } }");
     for term in Term::ALL {
-        let name = term.name().to_uppercase();
-        source.count(&name, term as usize);
-        let pull = spec.weights[term as usize] * shares[term as usize];
-        source.number(&format!("PULL_{name}"), pull);
+        source.count(&term.name().to_uppercase(), term as usize);
     }
+    // They follow all weights, which come twice.
+    source.count("PULLS_IN_PARAMETERS", 2 * spec.shape.parameters());
 }
 
 fn discs_and_frequencies(source: &mut Source, tables: &mut Vec<f32>, spec: &LoopSpec) {

@@ -1,10 +1,9 @@
 //! What a closed loop on a GPU is made of.
 
-use crate::loss::TERMS;
 use crate::policy::{Shape, Sight};
 use agent_sim::problem::Problem;
 
-/// A closed loop: problem, sizes, network and the weights of its terms.
+/// A closed loop: problem, sizes and network.
 #[derive(Debug, Clone)]
 pub struct LoopSpec {
     /// The control problem.
@@ -19,8 +18,6 @@ pub struct LoopSpec {
     pub shape: Shape,
     /// What it reads.
     pub sight: Sight,
-    /// Weights of the terms in what [`gradient`](super::GpuLoop::gradient) differentiates.
-    pub weights: [f64; TERMS],
     /// Threads of a workgroup; 0 leaves it to the loop.
     pub threads: usize,
 }

@@ -60,64 +60,74 @@ fn rate_adjoint(g_rate: Eight, stage: u32) -> Eight {
 }
 
 fn advance_modes(v: Eight, force: Eight, number: u32) -> Eight {
-    let stage = 4u * number;
-    let n_0 = rate(v, force, stage);
-    var a: Eight;
-    var end: Eight;
-    for (var k = 0u; k < 8u; k++) {
-        a[k] = coefficient(HALF_IN_TABLES, k) * v[k] + coefficient(STAGE_IN_TABLES, k) * n_0[k];
-        end[k] = coefficient(WHOLE_IN_TABLES, k) * v[k] + coefficient(WEIGHT_0_IN_TABLES, k) * n_0[k];
-    }
-    var n = rate(a, force, stage + 1u);
-    var b: Eight;
-    for (var k = 0u; k < 8u; k++) {
-        b[k] = coefficient(HALF_IN_TABLES, k) * v[k] + coefficient(STAGE_IN_TABLES, k) * n[k];
-        end[k] += coefficient(WEIGHT_1_IN_TABLES, k) * n[k];
-    }
-    n = rate(b, force, stage + 2u);
-    for (var k = 0u; k < 8u; k++) {
-        b[k] = coefficient(HALF_IN_TABLES, k) * a[k]
-            + coefficient(STAGE_IN_TABLES, k) * (2.0 * n[k] - n_0[k]);
-        end[k] += coefficient(WEIGHT_1_IN_TABLES, k) * n[k];
-    }
-    n = rate(b, force, stage + 3u);
-    for (var k = 0u; k < 8u; k++) {
-        end[k] += coefficient(WEIGHT_2_IN_TABLES, k) * n[k];
+    var here = v;
+    var a = v;
+    var n_0 = v;
+    var end = v;
+    // One loop for all stages: drivers write functions out wherever they are called.
+    for (var stage = 0u; stage < 4u; stage++) {
+        let n = rate(here, force, 4u * number + stage);
+        for (var k = 0u; k < 8u; k++) {
+            let half = coefficient(HALF_IN_TABLES, k);
+            let h = coefficient(STAGE_IN_TABLES, k);
+            if stage == 0u {
+                n_0[k] = n[k];
+                a[k] = half * v[k] + h * n[k];
+                here[k] = a[k];
+                end[k] = coefficient(WHOLE_IN_TABLES, k) * v[k];
+            } else if stage == 1u {
+                here[k] = half * v[k] + h * n[k];
+            } else {
+                here[k] = half * a[k] + h * (2.0 * n[k] - n_0[k]);
+            }
+            end[k] += weight(stage, k) * n[k];
+        }
     }
     return end;
 }
 
+// What the whole step weighs a stage with.
+fn weight(stage: u32, k: u32) -> f32 {
+    let middle = stage == 1u || stage == 2u;
+    let ends = select(WEIGHT_2_IN_TABLES, WEIGHT_0_IN_TABLES, stage == 0u);
+    return coefficient(select(ends, WEIGHT_1_IN_TABLES, middle), k);
+}
+
 fn advance_modes_adjoint(given_g: Pair, number: u32) -> Pair {
-    let stage = 4u * number;
     var g = given_g;
-    var g_n: Eight;
-    for (var k = 0u; k < 8u; k++) {
-        g_n[k] = coefficient(WEIGHT_2_IN_TABLES, k) * g.modes[k];
-        g.force[k] += g_n[k];
-    }
-    let g_d = rate_adjoint(g_n, stage + 3u);
-    for (var k = 0u; k < 8u; k++) {
-        g_n[k] = coefficient(WEIGHT_1_IN_TABLES, k) * g.modes[k]
-            + 2.0 * coefficient(STAGE_IN_TABLES, k) * g_d[k];
-        g.force[k] += g_n[k];
-    }
-    let g_b = rate_adjoint(g_n, stage + 2u);
-    for (var k = 0u; k < 8u; k++) {
-        g_n[k] = coefficient(WEIGHT_1_IN_TABLES, k) * g.modes[k] + coefficient(STAGE_IN_TABLES, k) * g_b[k];
-        g.force[k] += g_n[k];
-    }
-    var g_a = rate_adjoint(g_n, stage + 1u);
-    for (var k = 0u; k < 8u; k++) {
-        let h = coefficient(STAGE_IN_TABLES, k);
-        let half = coefficient(HALF_IN_TABLES, k);
-        g_a[k] += half * g_d[k];
-        g_n[k] = coefficient(WEIGHT_0_IN_TABLES, k) * g.modes[k] + h * (g_a[k] - g_d[k]);
-        g.force[k] += g_n[k];
-        g.modes[k] = coefficient(WHOLE_IN_TABLES, k) * g.modes[k] + half * (g_a[k] + g_b[k]);
-    }
-    let g_v = rate_adjoint(g_n, stage);
-    for (var k = 0u; k < 8u; k++) {
-        g.modes[k] += g_v[k];
+    // Of the stages' values, the last of which no other depends on.
+    var g_a: Eight;
+    var g_b: Eight;
+    var g_d: Eight;
+    for (var back = 0u; back < 4u; back++) {
+        let stage = 3u - back;
+        var g_n: Eight;
+        for (var k = 0u; k < 8u; k++) {
+            let h = coefficient(STAGE_IN_TABLES, k);
+            g_n[k] = weight(stage, k) * given_g.modes[k];
+            if stage == 2u {
+                g_n[k] += 2.0 * h * g_d[k];
+            } else if stage == 1u {
+                g_n[k] += h * g_b[k];
+            } else if stage == 0u {
+                g_n[k] += h * (g_a[k] - g_d[k]);
+            }
+            g.force[k] += g_n[k];
+        }
+        let g_here = rate_adjoint(g_n, 4u * number + stage);
+        for (var k = 0u; k < 8u; k++) {
+            let half = coefficient(HALF_IN_TABLES, k);
+            if stage == 3u {
+                g_d[k] = g_here[k];
+            } else if stage == 2u {
+                g_b[k] = g_here[k];
+            } else if stage == 1u {
+                g_a[k] = g_here[k] + half * g_d[k];
+            } else {
+                g.modes[k] = coefficient(WHOLE_IN_TABLES, k) * given_g.modes[k]
+                    + half * (g_a[k] + g_b[k]) + g_here[k];
+            }
+        }
     }
     return g;
 }

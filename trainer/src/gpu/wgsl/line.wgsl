@@ -52,10 +52,10 @@ fn implicit(j: u32) -> f32 {
 }
 
 fn advance_adjoint(step: u32) {
-    let pull = error_pull(step);
+    let error_share = error_pull(step);
     for (var j = tid; j < CELLS; j += THREADS) {
         let z = states[state_of(step + 1u) + j];
-        var g = pool[G_FIELD_AT + j] + pull * (z - target_at(j));
+        var g = pool[G_FIELD_AT + j] + error_share * (z - target_at(j));
         if CLIPPED && (z <= 0.0 || z >= 1.0) {
             g = 0.0;
         }

@@ -80,7 +80,7 @@ fn advance(step: u32) {
 
 fn advance_adjoint(step: u32) {
     let here = state_of(step);
-    let pull = error_pull(step);
+    let error_share = error_pull(step);
     for (var item = tid; item < AGENTS * POINTS_1; item += THREADS) {
         let at = here + CELLS + item / POINTS_1 * AXES;
         let j = item % POINTS_1;
@@ -89,7 +89,7 @@ fn advance_adjoint(step: u32) {
     }
     for (var j = tid; j < CELLS; j += THREADS) {
         let e = states[state_of(step + 1u) + j] - target_at(j);
-        pool[G_FIELD_AT + j] += pull * e;
+        pool[G_FIELD_AT + j] += error_share * e;
     }
     barrier();
     for (var j = tid; j < CELLS; j += THREADS) {

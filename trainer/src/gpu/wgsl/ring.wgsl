@@ -29,10 +29,10 @@ fn advance(step: u32) {
 }
 
 fn advance_adjoint(step: u32) {
-    let pull = error_pull(step);
+    let error_share = error_pull(step);
     for (var j = tid; j < CELLS; j += THREADS) {
         let e = states[state_of(step + 1u) + j] - target_at(j);
-        pool[WORK_AT + j] = g_field_at(j) + pull * e;
+        pool[WORK_AT + j] = g_field_at(j) + error_share * e;
     }
     barrier();
     for (var j = tid; j < CELLS; j += THREADS) {

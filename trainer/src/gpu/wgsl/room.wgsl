@@ -160,16 +160,16 @@ fn begin(here: u32) {
 fn advance_adjoint(step: u32) {
     let here = state_of(step);
     let there = state_of(step + 1u);
-    let pull = error_pull(step);
+    let error_share = error_pull(step);
     let at = note(MOMENTS_IN_SCRATCH) + 3u * (step + 1u);
     let whole = vec3(scratch[at], scratch[at + 1u], scratch[at + 2u]);
     let middle = centre(whole);
     let gap = middle - centre(aimed());
-    let centroid_pull = 2.0 * PULL_CENTROID / (whole.x + 1e-6) * gap;
+    let centroid_pull = 2.0 * pull(CENTROID) / (whole.x + 1e-6) * gap;
     for (var j = tid; j < CELLS; j += THREADS) {
         let z = states[there + j];
         let places = vec2(centroid_unit(j / POINTS_1, 0u), centroid_unit(j % POINTS_1, 1u));
-        set_g_field(j, g_field_at(j) + pull * (z - target_at(j)) + dot(centroid_pull, places - middle));
+        set_g_field(j, g_field_at(j) + error_share * (z - target_at(j)) + dot(centroid_pull, places - middle));
     }
     place_kernels(here);
     barrier();

@@ -70,6 +70,11 @@ fn intrusion(x: f32, axis: u32) -> f32 {
     return x - clamp(x, free_low(axis), free_high(axis));
 }
 
+// The share of a single value of a term in the loss.
+fn pull(term: u32) -> f32 {
+    return parameters[PULLS_IN_PARAMETERS + term];
+}
+
 // Scores the error of a grid point after a step.
 fn score_error(step: u32, e: f32) {
     sums[TRACK] += e * e;
@@ -83,8 +88,8 @@ fn score_error(step: u32, e: f32) {
 
 // What pulls at the field after a step, per unit of error.
 fn error_pull(step: u32) -> f32 {
-    return 2.0 * (PULL_TRACK + select(0.0, PULL_LATE, step + LATE_STEPS >= HORIZON)
-        + select(0.0, PULL_FINAL, step + 1u == HORIZON));
+    return 2.0 * (pull(TRACK) + select(0.0, pull(LATE), step + LATE_STEPS >= HORIZON)
+        + select(0.0, pull(FINAL), step + 1u == HORIZON));
 }
 
 // From decisions to actions: scores them and moves the agents to the next state.
@@ -165,21 +170,21 @@ fn score_agents_adjoint(step: u32) {
     let there = state_of(step + 1u);
     for (var agent = THREADS - 1u - tid; agent < AGENTS; agent += THREADS) {
         if FORCES > 0u {
-            pool[G_FORCE_AT + agent] = 2.0 * PULL_EFFORT * done(step, agent, 0u);
+            pool[G_FORCE_AT + agent] = 2.0 * pull(EFFORT) * done(step, agent, 0u);
         }
         if DIRECTIONS > 0u {
             let here = place(there, agent);
             var g = vec2<f32>();
             for (var axis = 0u; axis < AXES; axis++) {
                 g[axis] = pool[G_POSITION_AT + agent * AXES + axis]
-                    + 2.0 * PULL_BOUND * intrusion(here[axis], axis);
+                    + 2.0 * pull(BOUND) * intrusion(here[axis], axis);
             }
             if SAFE_DISTANCE > 0.0 {
                 for (var other = 0u; other < AGENTS; other++) {
                     let gap = here - place(there, other);
                     let distance = length(gap);
                     if distance < SAFE_DISTANCE && distance > 0.0 {
-                        g -= 4.0 * PULL_COLLISION * (SAFE_DISTANCE - distance) / distance * gap;
+                        g -= 4.0 * pull(COLLISION) * (SAFE_DISTANCE - distance) / distance * gap;
                     }
                 }
             }
@@ -187,20 +192,20 @@ fn score_agents_adjoint(step: u32) {
                 let gap = here - disc_centre(k);
                 let distance = length(gap);
                 if distance < disc_reach(k) && distance > 0.0 {
-                    g -= 2.0 * PULL_OBSTACLE * (disc_reach(k) - distance) / distance * gap;
+                    g -= 2.0 * pull(OBSTACLE) * (disc_reach(k) - distance) / distance * gap;
                 }
             }
             let v = velocity_done(step, agent);
             let journey = travel(place(state_of(step), agent), v);
             var change = vec2<f32>();
             if step > 0u {
-                change = 2.0 * PULL_ACCELERATION * (v - velocity_done(step - 1u, agent));
+                change = 2.0 * pull(ACCELERATION) * (v - velocity_done(step - 1u, agent));
             }
             for (var axis = 0u; axis < AXES; axis++) {
                 let i = agent * AXES + axis;
                 let g_here = select(0.0, g[axis], journey.free[axis]);
                 // `G_CHANGE` came down from the later step, where this velocity is the old one.
-                pool[G_VELOCITY_AT + i] = 2.0 * PULL_EFFORT * VELOCITY_EFFORT * v[axis]
+                pool[G_VELOCITY_AT + i] = 2.0 * pull(EFFORT) * VELOCITY_EFFORT * v[axis]
                     + change[axis] - pool[G_CHANGE_AT + i] + DT * g_here;
                 pool[G_CHANGE_AT + i] = change[axis];
                 pool[G_POSITION_AT + i] = g_here;

@@ -112,9 +112,12 @@ fn turn(x: ptr<function, Eight>) {
 
 // From the grid to the modes (sign 1) or from the modes to the grid (sign −1), not normalised.
 fn transform(x: ptr<function, Eight>, sign: f32) {
-    transform_line(x, sign);
-    turn(x);
-    transform_line(x, sign);
+    for (var axis = 0u; axis < 2u; axis++) {
+        if axis == 1u {
+            turn(x);
+        }
+        transform_line(x, sign);
+    }
 }
 
 // Index of this thread's value `k` in a field.
@@ -215,12 +218,12 @@ struct Pair {
 }
 
 fn advance_adjoint(step: u32) {
-    let pull = error_pull(step);
+    let error_share = error_pull(step);
     var g: Pair;
     for (var k = 0u; k < 8u; k++) {
         let j = point(k);
         let e = states[state_of(step + 1u) + j] - target_at(j);
-        g.modes[k] = vec2((g_field_at(j) + pull * e) / f32(CELLS), 0.0);
+        g.modes[k] = vec2((g_field_at(j) + error_share * e) / f32(CELLS), 0.0);
         g.force[k] = vec2(0.0);
     }
     var x = g.modes;
