@@ -538,23 +538,24 @@ impl Trainer {
     /// Scores the policy on the validation episodes and remembers the score; true if it is the
     /// best so far.
     ///
-    /// Several swarm sizes count alike: terms are geometric means over them, so that the best
-    /// policy is not merely the best one for the smallest swarm, whose errors are the largest.
-    pub fn validate(&mut self) -> Result<bool> {
-        let mut loops: Vec<Arc<ClosedLoop>> = Vec::new();
-        for closed_loop in &self.closed_loops {
+    /// Policies are compared in the published swarm, or in the first of the sizes if that one is not
+    /// trained with; several forms of the problem count alike, by the geometric mean.
+    pub fn validate(&mut self) -> bool {
+        let sizes = &self.config.hardening.agents;
+        let published = sizes.contains(&self.problem.agents);
+        let agents = if published { self.problem.agents } else { sizes[0] };
+        let mut loops: Vec<&Arc<ClosedLoop>> = Vec::new();
+        for closed_loop in self.closed_loops.iter().filter(|l| l.agents == agents) {
             if !loops.iter().any(|l| Arc::ptr_eq(l, closed_loop)) {
-                loops.push(closed_loop.clone());
+                loops.push(closed_loop);
             }
         }
-        let by_loop: Vec<[f64; TERMS]> = (loops.iter())
-            .map(|l| self.mean_terms(l))
-            .collect::<Result<_>>()?;
-        let count = by_loop.len() as f64;
-        let terms = match by_loop[..] {
+        let by_form: Vec<[f64; TERMS]> = loops.into_iter().map(|l| self.mean_terms(l)).collect();
+        let count = by_form.len() as f64;
+        let terms = match by_form[..] {
             [only] => only,
             _ => std::array::from_fn(|k| {
-                (by_loop.iter().map(|t| t[k].ln()).sum::<f64>() / count).exp()
+                (by_form.iter().map(|t| t[k].ln()).sum::<f64>() / count).exp()
             }),
         };
         let validation = Validation {
