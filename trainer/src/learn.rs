@@ -540,17 +540,18 @@ impl Trainer {
     ///
     /// Policies are compared in the published swarm, or in the first of the sizes if that one is not
     /// trained with; several forms of the problem count alike, by the geometric mean.
-    pub fn validate(&mut self) -> bool {
+    pub fn validate(&mut self) -> Result<bool> {
         let sizes = &self.config.hardening.agents;
         let published = sizes.contains(&self.problem.agents);
         let agents = if published { self.problem.agents } else { sizes[0] };
-        let mut loops: Vec<&Arc<ClosedLoop>> = Vec::new();
+        let mut loops: Vec<Arc<ClosedLoop>> = Vec::new();
         for closed_loop in self.closed_loops.iter().filter(|l| l.agents == agents) {
             if !loops.iter().any(|l| Arc::ptr_eq(l, closed_loop)) {
-                loops.push(closed_loop);
+                loops.push(closed_loop.clone());
             }
         }
-        let by_form: Vec<[f64; TERMS]> = loops.into_iter().map(|l| self.mean_terms(l)).collect();
+        let by_form = loops.iter().map(|l| self.mean_terms(l));
+        let by_form: Vec<[f64; TERMS]> = by_form.collect::<Result<_>>()?;
         let count = by_form.len() as f64;
         let terms = match by_form[..] {
             [only] => only,
