@@ -4,7 +4,7 @@
 //! cargo run --release -p trainer --features gpu --example gpu_step -- heat-1d --reps 10
 //! ```
 
-use agent_sim::problem::{self, UnknownProblem};
+use agent_sim::problem;
 use agent_sim::random_field::episode_rng;
 use anyhow::Result;
 use burn::tensor::Device;
@@ -38,7 +38,7 @@ struct Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let problem = problem::by_name(&arguments.problem).map_err(|e: UnknownProblem| e)?;
+    let problem = problem::by_name(&arguments.problem)?;
     let recipe = recipe::of(problem);
     let spec = LoopSpec {
         problem: *problem,
@@ -72,7 +72,10 @@ fn main() -> Result<()> {
     // The first run pays for what drivers put off.
     let (terms, gradient) = gpu_loop.gradient(&parameters, &trials, &weights)?;
     let length = gradient.iter().map(|g| g * g).sum::<f32>().sqrt();
-    println!("terms of the first episode {:?}\nlength of the gradient {length:.6e}", terms[0]);
+    println!(
+        "terms of the first episode {:?}\nlength of the gradient {length:.6e}",
+        terms[0]
+    );
     let time = |run: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
         let began = Instant::now();
         for _ in 0..arguments.reps {
@@ -81,7 +84,11 @@ fn main() -> Result<()> {
         Ok(began.elapsed().as_secs_f64() * 1e3 / f64::from(arguments.reps))
     };
     let forward = time(&mut || Ok(gpu_loop.terms(&parameters, &trials).map(drop)?))?;
-    let both = time(&mut || Ok(gpu_loop.gradient(&parameters, &trials, &weights).map(drop)?))?;
+    let both = time(&mut || {
+        Ok(gpu_loop
+            .gradient(&parameters, &trials, &weights)
+            .map(drop)?)
+    })?;
     println!("terms {forward:.2} ms, gradient {both:.2} ms");
     Ok(())
 }

@@ -372,7 +372,12 @@ impl Trainer {
     /// From now on rollouts run on a GPU; the parameters stay where they are.
     #[cfg(feature = "gpu")]
     pub fn use_gpu(&mut self, gpu: &Gpu) -> Result<()> {
-        let loops = GpuLoops::new(gpu, &self.closed_loops, &self.policy_config, self.config.batch)?;
+        let loops = GpuLoops::new(
+            gpu,
+            &self.closed_loops,
+            &self.policy_config,
+            self.config.batch,
+        )?;
         self.gpu = Some(loops);
         Ok(())
     }
@@ -522,7 +527,10 @@ impl Trainer {
             // A product whose gradient is the GPU's: autodiff hands it on to the layers.
             let gradient = Tensor::<1>::from_floats(gradient.as_slice(), &self.device);
             let product = (self.policy.flat() * gradient).sum();
-            return Ok((mean(&terms), GradientsParams::from_grads(product.backward(), &self.policy)));
+            return Ok((
+                mean(&terms),
+                GradientsParams::from_grads(product.backward(), &self.policy),
+            ));
         }
         let terms = rollout(self.policy.flat(), batch).mean_dim(0);
         let weights = weights.map(|w| w as f32);

@@ -62,11 +62,21 @@ impl GpuLoop {
         let most = limits
             .max_compute_invocations_per_workgroup
             .min(limits.max_compute_workgroup_size_x);
-        gpu.fits("a workgroup's threads", threads as u64, most.into(), "take another GPU")?;
+        gpu.fits(
+            "a workgroup's threads",
+            threads as u64,
+            most.into(),
+            "take another GPU",
+        )?;
         let memory = limits.max_compute_workgroup_storage_size as u64;
         let shader = Shader::new(spec, &physics, threads, (memory / 4) as usize);
         let remedy = "train with fewer agents";
-        gpu.fits("a workgroup's memory", 4 * shader.pool as u64, memory, remedy)?;
+        gpu.fits(
+            "a workgroup's memory",
+            4 * shader.pool as u64,
+            memory,
+            remedy,
+        )?;
 
         let tiles = tiles(spec, &shader);
         let rows = spec.batch * spec.horizon * spec.agents;
@@ -74,8 +84,15 @@ impl GpuLoop {
         let count = spec.shape.parameters();
         let buffer = |values: usize, usage: wgpu::BufferUsages| {
             let size = 4 * values as u64;
-            let most = limits.max_buffer_size.min(limits.max_storage_buffer_binding_size.into());
-            gpu.fits("a buffer", size, most, "give a smaller --batch or --horizon")?;
+            let most = limits
+                .max_buffer_size
+                .min(limits.max_storage_buffer_binding_size);
+            gpu.fits(
+                "a buffer",
+                size,
+                most,
+                "give a smaller --batch or --horizon",
+            )?;
             Ok(gpu.device.create_buffer(&wgpu::BufferDescriptor {
                 label: None,
                 size,
@@ -117,10 +134,13 @@ impl GpuLoop {
         });
         for (k, &first) in firsts.iter().enumerate() {
             let range = [first, (first + each).min(spec.horizon), 0, 0].map(|n| n as u32);
-            gpu.queue.write_buffer(&portion, (k * stride) as u64, bytemuck::cast_slice(&range));
+            gpu.queue
+                .write_buffer(&portion, (k * stride) as u64, bytemuck::cast_slice(&range));
         }
-        gpu.queue.write_buffer(&tables, 0, bytemuck::cast_slice(&shader.tables));
-        gpu.queue.write_buffer(&tile_list, 0, bytemuck::cast_slice(&tiles));
+        gpu.queue
+            .write_buffer(&tables, 0, bytemuck::cast_slice(&shader.tables));
+        gpu.queue
+            .write_buffer(&tile_list, 0, bytemuck::cast_slice(&tiles));
 
         let errors = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let loop_kernels = Kernels::new(
@@ -228,11 +248,18 @@ impl GpuLoop {
         let mut uploaded = with_transposed(spec, parameters);
         if let Some(weights) = weights {
             let shares = shares(&spec.problem, spec.agents, spec.horizon);
-            uploaded.extend(weights.iter().zip(shares).map(|(w, share)| (w * share) as f32));
+            uploaded.extend(
+                weights
+                    .iter()
+                    .zip(shares)
+                    .map(|(w, share)| (w * share) as f32),
+            );
         }
         queue.write_buffer(&self.parameters, 0, bytemuck::cast_slice(&uploaded));
         let mut inputs = Vec::with_capacity(count * self.shader.episode);
-        trials.iter().for_each(|trial| write_trial(spec, trial, &mut inputs));
+        trials
+            .iter()
+            .for_each(|trial| write_trial(spec, trial, &mut inputs));
         queue.write_buffer(&self.episodes, 0, bytemuck::cast_slice(&inputs));
         let rows = count * spec.horizon * spec.agents;
         let rows_per_slice = rows.div_ceil(self.slices).next_multiple_of(DEPTH);
@@ -330,7 +357,10 @@ impl Kernels {
         let mut bound = Vec::new();
         for (binding, (buffer, read_only)) in buffers.iter().enumerate() {
             let read_only = *read_only;
-            entries.push(entry(binding, wgpu::BufferBindingType::Storage { read_only }));
+            entries.push(entry(
+                binding,
+                wgpu::BufferBindingType::Storage { read_only },
+            ));
             bound.push(wgpu::BindGroupEntry {
                 binding: binding as u32,
                 resource: buffer.as_entire_binding(),
@@ -451,16 +481,30 @@ fn with_transposed(spec: &LoopSpec, parameters: &[f32]) -> Vec<f32> {
 fn write_trial(spec: &LoopSpec, trial: &Trial, out: &mut Vec<u32>) {
     let (cells, agents, axes) = (spec.problem.grid.len(), spec.agents, spec.axes());
     let Trial { episode, start, .. } = trial;
-    assert_eq!((episode.initial.len(), episode.target.len()), (cells, cells));
+    assert_eq!(
+        (episode.initial.len(), episode.target.len()),
+        (cells, cells)
+    );
     assert_eq!((start.len(), trial.dies_at.len()), (agents, agents));
     let step = |step: usize| u32::try_from(step).unwrap_or(u32::MAX);
     out.push(step(trial.delay));
     out.push((trial.sensor_noise as f32).to_bits());
     out.push((trial.actuator_noise as f32).to_bits());
     out.extend([trial.noise_seed as u32, (trial.noise_seed >> 32) as u32]);
-    out.extend(episode.initial.iter().chain(&episode.target).map(|z| z.to_bits()));
+    out.extend(
+        episode
+            .initial
+            .iter()
+            .chain(&episode.target)
+            .map(|z| z.to_bits()),
+    );
     let start = start.iter().map(|x| x.map(|x| x as f32));
-    out.extend(start.clone().flat_map(|x| x.into_iter().take(axes)).map(f32::to_bits));
+    out.extend(
+        start
+            .clone()
+            .flat_map(|x| x.into_iter().take(axes))
+            .map(f32::to_bits),
+    );
     out.extend(trial.dies_at.iter().map(|&at| step(at)));
     let cells = start.map(|x| spec.problem.cell_of(x));
     out.extend(cells.flat_map(|c| c.into_iter().take(axes)).map(step));

@@ -29,7 +29,9 @@ pub enum GpuError {
         reason: String,
     },
     /// Something asked for more than the GPU has.
-    #[error("{adapter} is too small for this loop: {what} takes {needed}, and there is {available}; {remedy}")]
+    #[error(
+        "{adapter} is too small for this loop: {what} takes {needed}, and there is {available}; {remedy}"
+    )]
     TooSmall {
         /// Name of the GPU.
         adapter: String,

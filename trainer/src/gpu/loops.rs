@@ -23,7 +23,10 @@ impl GpuLoops {
     ) -> Result<Self, GpuError> {
         let mut loops: Vec<(Arc<ClosedLoop>, GpuLoop)> = Vec::new();
         for closed_loop in closed_loops {
-            if loops.iter().any(|(known, _)| Arc::ptr_eq(known, closed_loop)) {
+            if loops
+                .iter()
+                .any(|(known, _)| Arc::ptr_eq(known, closed_loop))
+            {
                 continue;
             }
             let spec = LoopSpec {

@@ -27,6 +27,6 @@ pub mod tables;
 mod tests;
 
 pub use closed_loop::GpuLoop;
-pub use loops::GpuLoops;
 pub use device::{Gpu, GpuError};
+pub use loops::GpuLoops;
 pub use spec::LoopSpec;

@@ -115,7 +115,11 @@ impl Shader {
         source.count("STATE", cells + agents * axes);
 
         // The pool: what lasts for an episode, then what lasts for a phase.
-        let field = if keeps_field_in_pool(physics) { cells } else { 0 };
+        let field = if keeps_field_in_pool(physics) {
+            cells
+        } else {
+            0
+        };
         let (mut forward, mut backward) = (Layout(0), Layout(0));
         source.count("FIELD_AT", forward.take(field));
         source.count("POSITION_AT", forward.take(agents * axes));
@@ -169,10 +173,16 @@ impl Shader {
                 Physics::Plate(_) => include_str!("wgsl/plate.wgsl"),
                 Physics::Room(_) => include_str!("wgsl/room.wgsl"),
                 Physics::Flame(_) => {
-                    concat!(include_str!("wgsl/torus.wgsl"), include_str!("wgsl/flame.wgsl"))
+                    concat!(
+                        include_str!("wgsl/torus.wgsl"),
+                        include_str!("wgsl/flame.wgsl")
+                    )
                 }
                 Physics::Vortices(_) => {
-                    concat!(include_str!("wgsl/torus.wgsl"), include_str!("wgsl/vortices.wgsl"))
+                    concat!(
+                        include_str!("wgsl/torus.wgsl"),
+                        include_str!("wgsl/vortices.wgsl")
+                    )
                 }
             },
         ] {
@@ -310,8 +320,15 @@ impl Rows {
     fn new(spec: &LoopSpec) -> Self {
         let ([b1, b2], [t1, t2]) = (spec.shape.branch, spec.shape.trunk);
         let mut at = Layout(0);
-        let [window, y_1, joined, fourier, trunk_1, fuse] =
-            [spec.shape.features, b1, b2 + t2, spec.shape.fourier(), t1, spec.shape.fuse].map(|w| at.take(w));
+        let [window, y_1, joined, fourier, trunk_1, fuse] = [
+            spec.shape.features,
+            b1,
+            b2 + t2,
+            spec.shape.fourier(),
+            t1,
+            spec.shape.fuse,
+        ]
+        .map(|w| at.take(w));
         let mut out = Layout(0);
         let [d_b1, d_b2, d_t1, d_t2, d_fuse, d_head] =
             spec.shape.layers().map(|[_, outputs]| out.take(outputs));
@@ -373,7 +390,11 @@ fn tile_rows(spec: &LoopSpec, memory: usize) -> usize {
     let most = (memory / pool_row(spec)).clamp(1, MOST_ROWS);
     let most = if most > 4 { most / 4 * 4 } else { most };
     let each = spec.agents.div_ceil(spec.agents.div_ceil(most));
-    let even = if each > 4 { each.next_multiple_of(4) } else { each };
+    let even = if each > 4 {
+        each.next_multiple_of(4)
+    } else {
+        each
+    };
     even.min(most)
 }
 
@@ -451,7 +472,9 @@ impl Product {
     fn rows_per_thread(&self, threads: usize) -> usize {
         (1..=MOST_ROWS_PER_THREAD)
             .rev()
-            .find(|&each| self.rows.is_multiple_of(each) && self.rows / each * self.outputs >= threads)
+            .find(|&each| {
+                self.rows.is_multiple_of(each) && self.rows / each * self.outputs >= threads
+            })
             .unwrap_or(1)
     }
 
@@ -560,7 +583,10 @@ fn physics_constants(
             let cells_per_length = [0, 1].map(|axis| problem.grid.spacing(axis).recip());
             source.number("SPACING_1", problem.grid.spacing(1));
             for (axis, cells) in cells_per_length.into_iter().enumerate() {
-                source.number(&format!("CELLS_PER_VELOCITY_{axis}"), cells * transport.coupling);
+                source.number(
+                    &format!("CELLS_PER_VELOCITY_{axis}"),
+                    cells * transport.coupling,
+                );
                 source.number(&format!("DRIFT_{axis}"), cells * transport.drift[axis]);
             }
             source.number("LONGEST", transport.displacement_max);

@@ -4,7 +4,9 @@ use crate::adjoint::physics::ks_2d::phi;
 use agent_sim::actuate::Kernel;
 use agent_sim::pde::density_2d::Transport;
 use agent_sim::pde::ks_2d::Stages;
-use agent_sim::problem::{Problem, density_2d, fkpp_1d, heat_1d, heat_2d, ks_1d, ks_2d, turbulence_2d};
+use agent_sim::problem::{
+    Problem, density_2d, fkpp_1d, heat_1d, heat_2d, ks_1d, ks_2d, turbulence_2d,
+};
 use std::f64::consts::TAU;
 
 /// What a field does in one control interval.
@@ -110,7 +112,11 @@ impl Ring {
         let share = |k: usize| (if k == 0 || 2 * k == n { 1.0 } else { 2.0 }) / n as f64;
         let angle = |k: usize, d: usize| TAU * (k * d % n) as f64 / n as f64;
         let even = |of: &dyn Fn(usize) -> f64| -> Vec<f64> {
-            let value = |d: usize| (0..=n / 2).map(|k| share(k) * of(k) * angle(k, d).cos()).sum();
+            let value = |d: usize| {
+                (0..=n / 2)
+                    .map(|k| share(k) * of(k) * angle(k, d).cos())
+                    .sum()
+            };
             (0..n).map(value).collect()
         };
         let linear = even(&|k| (1.0 + half_rate(k)) / (1.0 - half_rate(k)));
@@ -119,12 +125,18 @@ impl Ring {
         let slope = |d: usize, k: usize| {
             share(k) * 0.5 * dt * wave_number(k) / (1.0 - half_rate(k)) * angle(k, d).sin()
         };
-        let square = (0..n).map(|d| (1..n / 2).map(|k| slope(d, k)).sum()).collect();
+        let square = (0..n)
+            .map(|d| (1..n / 2).map(|k| slope(d, k)).sum())
+            .collect();
         let mut responses = Vec::with_capacity(agents * n);
         for place in (problem.placement)(agents) {
             let mut bump = vec![0.0; n];
             Kernel::new(problem).add(&mut bump, place, &[1.0]);
-            let response = |j: usize| (0..n).map(|i| filter[(j + n - i) % n] * bump[i]).sum::<f64>();
+            let response = |j: usize| {
+                (0..n)
+                    .map(|i| filter[(j + n - i) % n] * bump[i])
+                    .sum::<f64>()
+            };
             responses.extend((0..n).map(response));
         }
         Self {
@@ -169,9 +181,8 @@ impl Plate {
 /// Squares of the wave numbers of all modes of a square torus, [axis 0, axis 1].
 fn squares(problem: &Problem) -> Vec<f64> {
     let [rows, columns] = problem.grid.points;
-    let wave_number = |axis: usize, j: usize, n: usize| {
-        TAU * j.min(n - j) as f64 / problem.grid.extent(axis)
-    };
+    let wave_number =
+        |axis: usize, j: usize, n: usize| TAU * j.min(n - j) as f64 / problem.grid.extent(axis);
     (0..rows * columns)
         .map(|k| {
             let (i, j) = (k / columns, k % columns);
@@ -319,8 +330,8 @@ mod tests {
             };
             for j in 1..n - 1 {
                 for k in 1..n - 1 {
-                    let product = (1.0 + 2.0 * p) * entry(j, k)
-                        - p * (entry(j - 1, k) + entry(j + 1, k));
+                    let product =
+                        (1.0 + 2.0 * p) * entry(j, k) - p * (entry(j - 1, k) + entry(j + 1, k));
                     let unit = f64::from(u8::from(j == k));
                     assert!((product - unit).abs() < 4.0 * NEGLIGIBLE, "{p} {j} {k}");
                 }

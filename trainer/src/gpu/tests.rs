@@ -24,7 +24,11 @@ fn gpu() -> Option<Gpu> {
 const WEIGHTS: [f64; TERMS] = [5.0, 1e-3, 100.0, 1.0, 0.1, 0.7, 30.0, 3.0, 0.4];
 
 /// A network small enough for software, with a head that makes agents act.
-fn policy(problem: &Problem, wide: Option<[usize; 2]>, error_gain: f64) -> (PolicyConfig, Vec<f32>) {
+fn policy(
+    problem: &Problem,
+    wide: Option<[usize; 2]>,
+    error_gain: f64,
+) -> (PolicyConfig, Vec<f32>) {
     let sight = Sight {
         window: if problem.grid.axes == 1 { 6 } else { 4 },
         error_gain,
@@ -132,9 +136,16 @@ fn compare(name: &str, agents: usize, horizon: usize, wide: Option<[usize; 2]>, 
         assert!(close, "{name}: {terms:?} beside {want:?}");
     }
     let length = |v: &[f32]| v.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
-    let gap: Vec<f32> = gradient.iter().zip(&want_gradient).map(|(a, b)| a - b).collect();
+    let gap: Vec<f32> = gradient
+        .iter()
+        .zip(&want_gradient)
+        .map(|(a, b)| a - b)
+        .collect();
     let (gap, whole) = (length(&gap), length(&want_gradient));
-    assert!(whole > 0.0 && gap < 1e-3 * whole, "{name}: {gap} of {whole}");
+    assert!(
+        whole > 0.0 && gap < 1e-3 * whole,
+        "{name}: {gap} of {whole}"
+    );
 }
 
 #[test]

@@ -67,6 +67,7 @@ fn squash(x: f32) -> f32 {
     return select(far, near, a < 0.2);
 }
 
+// Before what others wrote to buffers is read; `workgroupBarrier` alone is for the pool.
 fn barrier() {
     workgroupBarrier();
     storageBarrier();

@@ -56,12 +56,12 @@ fn decide(step: u32, from_agent: u32) {
         pool[FOURIER_AT + item] = value;
         keep(r, FOURIER_IN_TRACE + item % FOURIER, value);
     }
-    barrier();
+    workgroupBarrier();
     multiply_branch_1();
     multiply_trunk_1();
-    barrier();
+    workgroupBarrier();
     square_parts(BRANCH_1);
-    barrier();
+    workgroupBarrier();
     for (var item = tid; item < ROWS * BRANCH_1; item += THREADS) {
         let r = item / BRANCH_1;
         let o = item % BRANCH_1;
@@ -75,12 +75,12 @@ fn decide(step: u32, from_agent: u32) {
             keep(r, NORM_1_IN_TRACE, norm);
         }
     }
-    barrier();
+    workgroupBarrier();
     multiply_branch_2();
     multiply_trunk_2();
-    barrier();
+    workgroupBarrier();
     square_parts(BRANCH_2);
-    barrier();
+    workgroupBarrier();
     for (var item = tid; item < ROWS * BRANCH_2; item += THREADS) {
         let r = item / BRANCH_2;
         let o = item % BRANCH_2;
@@ -94,9 +94,9 @@ fn decide(step: u32, from_agent: u32) {
             keep(r, NORM_2_IN_TRACE, norm);
         }
     }
-    barrier();
+    workgroupBarrier();
     multiply_fuse();
-    barrier();
+    workgroupBarrier();
     multiply_head();
     barrier();
 }
@@ -178,26 +178,26 @@ fn decide_adjoint(step: u32, from_agent: u32) {
         }
         pool[D_TILE_AT + item] = delta;
     }
-    barrier();
+    workgroupBarrier();
     multiply_head_adjoint();
-    barrier();
+    workgroupBarrier();
     multiply_fuse_adjoint();
-    barrier();
+    workgroupBarrier();
     along_parts(BRANCH_2, S_2_IN_TRACE);
     multiply_trunk_2_adjoint();
-    barrier();
+    workgroupBarrier();
     unsoften(BRANCH_2, S_2_IN_TRACE, NORM_2_IN_TRACE, BRANCH_2_IN_DELTA);
-    barrier();
+    workgroupBarrier();
     multiply_branch_2_adjoint();
     multiply_trunk_1_adjoint();
-    barrier();
+    workgroupBarrier();
     along_parts(BRANCH_1, S_1_IN_TRACE);
     wave_adjoint();
-    barrier();
+    workgroupBarrier();
     unsoften(BRANCH_1, S_1_IN_TRACE, NORM_1_IN_TRACE, BRANCH_1_IN_DELTA);
-    barrier();
+    workgroupBarrier();
     multiply_branch_1_adjoint();
-    barrier();
+    workgroupBarrier();
     features_adjoint();
     barrier();
 }

@@ -15,7 +15,7 @@ fn survey() {
         }
         pool[WIDE_AT + k] = WIDE_GAIN / f32(BLOCK_0 * BLOCK_1) * sum;
     }
-    barrier();
+    workgroupBarrier();
 }
 
 fn error(j: u32) -> f32 {
@@ -73,7 +73,7 @@ fn features_adjoint() {
         }
         pool[WIDE_AT + k] = WIDE_GAIN / f32(BLOCK_0 * BLOCK_1) * sum;
     }
-    barrier();
+    workgroupBarrier();
     for (var j = tid; j < CELLS; j += THREADS) {
         let row = j / POINTS_1;
         let column = j % POINTS_1;
