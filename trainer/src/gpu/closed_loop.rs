@@ -7,11 +7,13 @@ use super::tables::Physics;
 use crate::loss::{TERMS, shares};
 use crate::trial::Trial;
 use agent_core::policy::Fusion;
+use agent_sim::problem::Problem;
 use std::borrow::Cow;
 use std::num::NonZeroU64;
 
-/// Threads of a workgroup unless the spec says otherwise.
-const THREADS: usize = 256;
+/// Threads of a workgroup unless the spec says otherwise, on a line and on a plane: about as many as
+/// a layer of the network has outputs, or a field cells, for a few agents.
+const THREADS: [usize; 2] = [256, 512];
 /// Side of the squares that the weights' gradient is made in (`SIDE` in the kernel).
 const SIDE: usize = 64;
 /// Rows that a workgroup reads at once (`DEPTH` in the kernel).
@@ -47,21 +49,25 @@ impl GpuLoop {
     /// Compiles the kernels of a loop and allocates room for its largest batch.
     pub fn new(gpu: &Gpu, spec: &LoopSpec) -> Result<Self, GpuError> {
         assert!(spec.agents > 0 && spec.horizon > 0 && spec.batch > 0);
-        let physics = Physics::of(&spec.problem, spec.agents)
-            .ok_or_else(|| gpu.failed(format!("no kernels for {}", spec.problem.name)))?;
+        let physics = Physics::of(&spec.problem, spec.agents).ok_or_else(|| {
+            let Problem { name, substeps, .. } = spec.problem;
+            GpuError::NoKernels(format!(
+                "{name} on this grid with {substeps} solver steps per action"
+            ))
+        })?;
         if spec.shape.fusion != Fusion::Concatenate {
-            return Err(gpu.failed("its kernels know no fusion but concatenation"));
+            return Err(GpuError::NoKernels("a fusion by products".to_owned()));
         }
         let limits = gpu.device.limits();
-        let threads = match (&physics, spec.threads) {
-            // Eight values each.
-            (Physics::Flame(_) | Physics::Vortices(_), _) => TORUS_SIDE * TORUS_SIDE / 8,
-            (_, 0) => THREADS,
-            (_, asked) => asked,
-        };
         let most = limits
             .max_compute_invocations_per_workgroup
             .min(limits.max_compute_workgroup_size_x);
+        let threads = match (&physics, spec.threads) {
+            // Eight values each.
+            (Physics::Flame(_) | Physics::Vortices(_), _) => TORUS_SIDE * TORUS_SIDE / 8,
+            (_, 0) => THREADS[spec.axes() - 1].min(most as usize),
+            (_, asked) => asked,
+        };
         gpu.fits(
             "a workgroup's threads",
             threads as u64,

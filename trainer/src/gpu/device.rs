@@ -28,6 +28,9 @@ pub enum GpuError {
         /// What the driver said.
         reason: String,
     },
+    /// A form of the loop that nobody has written kernels for.
+    #[error("there are no GPU kernels for {0}; train with --backend flex")]
+    NoKernels(String),
     /// Something asked for more than the GPU has.
     #[error(
         "{adapter} is too small for this loop: {what} takes {needed}, and there is {available}; {remedy}"

@@ -27,16 +27,21 @@ pub enum Physics {
 }
 
 impl Physics {
-    /// Of a problem; none where there are no kernels for it.
+    /// Of a problem; none where there are no kernels for it: on other grids than the published one,
+    /// and with several solver steps per action where the published scheme has one.
     pub fn of(problem: &Problem, agents: usize) -> Option<Self> {
+        let on_torus = matches!(problem.name, "ks-2d" | "turbulence-2d");
+        if problem.grid != problem.sensors || (problem.substeps > 1 && !on_torus) {
+            return None;
+        }
         Some(match problem.name {
             "heat-1d" => Self::Line(Line::heat(problem)),
             "fkpp-1d" => Self::Line(Line::fisher(problem)),
             "ks-1d" => Self::Ring(Ring::new(problem, agents)),
+            "heat-2d" | "heat-2d-obstacles" => Self::Plate(Plate::new(problem)),
+            "density-2d" => Self::Room(density_2d::transport(problem, problem.control_interval)),
             "ks-2d" => Self::Flame(Flame::new(problem)),
             "turbulence-2d" => Self::Vortices(Vortices::new(problem)),
-            "density-2d" => Self::Room(density_2d::transport(problem, problem.control_interval)),
-            "heat-2d" | "heat-2d-obstacles" => Self::Plate(Plate::new(problem)),
             _ => return None,
         })
     }

@@ -101,6 +101,15 @@ fn decide(step: u32, from_agent: u32) {
     barrier();
 }
 
+// The cell that an agent is in along an axis; that of agents who stay comes from the host.
+fn cell(agent: u32, axis: u32) -> u32 {
+    let i = agent * AXES + axis;
+    if DIRECTIONS == 0u {
+        return condition(CELLS_IN_EPISODE + i);
+    }
+    return cell_along(states[state_of(now) + CELLS + i], axis);
+}
+
 // Position feature `k` of an agent: sines axis by axis, then cosines.
 fn wave(agent: u32, k: u32) -> f32 {
     let half = FOURIER / 2u;
@@ -177,6 +186,11 @@ fn decide_adjoint(step: u32, from_agent: u32) {
             delta = deltas[row_of(now, first + r) * DELTA + HEAD_IN_DELTA + item % ACTIONS];
         }
         pool[D_TILE_AT + item] = delta;
+    }
+    for (var item = tid; item < ROWS * AXES; item += THREADS) {
+        if peopled(item / AXES) {
+            pool[SEEN_AT + item] = f32(cell(first + item / AXES, item % AXES));
+        }
     }
     workgroupBarrier();
     multiply_head_adjoint();

@@ -7,20 +7,6 @@ fn error(j: u32) -> f32 {
     return field_at(j) - target_at(j) + sensor_noise(now, j);
 }
 
-fn cell(agent: u32) -> u32 {
-    if DIRECTIONS == 0u {
-        return condition(CELLS_IN_EPISODE + agent);
-    }
-    return cell_along(position(agent, 0u), 0u);
-}
-
-fn cell_before(step: u32, agent: u32) -> u32 {
-    if DIRECTIONS == 0u {
-        return cell(agent);
-    }
-    return cell_along(states[state_of(step) + CELLS + agent], 0u);
-}
-
 // Grid point `k` of the window around a cell.
 fn seen(c: u32, k: u32) -> u32 {
     if PERIODIC {
@@ -30,7 +16,7 @@ fn seen(c: u32, k: u32) -> u32 {
 }
 
 fn feature(agent: u32, k: u32) -> f32 {
-    let j = seen(cell(agent), k % WINDOW);
+    let j = seen(cell(agent, 0u), k % WINDOW);
     if k < WINDOW {
         return ERROR_GAIN * error(j);
     }
@@ -54,7 +40,7 @@ fn gathered(j: u32, channel: u32) -> f32 {
             break;
         }
         let at = WINDOW_AT + r * FEATURES + channel * WINDOW;
-        let c = cell_before(now, first + r);
+        let c = u32(pool[SEEN_AT + r]);
         if PERIODIC {
             let k = (j + CELLS + WINDOW / 2u - c) % CELLS;
             if k < WINDOW {

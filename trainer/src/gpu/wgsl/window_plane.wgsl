@@ -22,13 +22,6 @@ fn error(j: u32) -> f32 {
     return field_at(j) - target_at(j) + sensor_noise(now, j);
 }
 
-fn cell(agent: u32, axis: u32) -> u32 {
-    if DIRECTIONS == 0u {
-        return condition(CELLS_IN_EPISODE + agent * AXES + axis);
-    }
-    return cell_along(states[state_of(now) + CELLS + agent * AXES + axis], axis);
-}
-
 // Grid index of cell `k` of the window around `c`, along an axis of `n` points.
 fn seen(c: u32, k: u32, n: u32) -> u32 {
     if PERIODIC {
@@ -60,12 +53,6 @@ fn shown(j: u32, c: u32, n: u32) -> vec2<i32> {
 }
 
 fn features_adjoint() {
-    for (var r = tid; r < ROWS; r += THREADS) {
-        if peopled(r) {
-            pool[SEEN_AT + 2u * r] = f32(cell(first + r, 0u));
-            pool[SEEN_AT + 2u * r + 1u] = f32(cell(first + r, 1u));
-        }
-    }
     for (var k = tid; k < WIDE; k += THREADS) {
         var sum = 0.0;
         for (var r = 0u; r < ROWS && peopled(r); r++) {
@@ -73,17 +60,19 @@ fn features_adjoint() {
         }
         pool[WIDE_AT + k] = WIDE_GAIN / f32(BLOCK_0 * BLOCK_1) * sum;
     }
-    workgroupBarrier();
+    if WIDE > 0u {
+        workgroupBarrier();
+    }
     for (var j = tid; j < CELLS; j += THREADS) {
         let row = j / POINTS_1;
         let column = j % POINTS_1;
         var sum = 0.0;
         for (var r = 0u; r < ROWS && peopled(r); r++) {
-            let down = shown(row, u32(pool[SEEN_AT + 2u * r]), POINTS_0);
+            let down = shown(row, u32(pool[SEEN_AT + AXES * r]), POINTS_0);
             if down.x > down.y {
                 continue;
             }
-            let along = shown(column, u32(pool[SEEN_AT + 2u * r + 1u]), POINTS_1);
+            let along = shown(column, u32(pool[SEEN_AT + AXES * r + 1u]), POINTS_1);
             for (var k = down.x; k <= down.y; k++) {
                 for (var l = along.x; l <= along.y; l++) {
                     sum += pool[WINDOW_AT + r * FEATURES + u32(k) * WINDOW + u32(l)];
