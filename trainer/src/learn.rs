@@ -551,7 +551,11 @@ impl Trainer {
     pub fn validate(&mut self) -> Result<bool> {
         let sizes = &self.config.hardening.agents;
         let published = sizes.contains(&self.problem.agents);
-        let agents = if published { self.problem.agents } else { sizes[0] };
+        let agents = if published {
+            self.problem.agents
+        } else {
+            sizes[0]
+        };
         let mut loops: Vec<Arc<ClosedLoop>> = Vec::new();
         for closed_loop in self.closed_loops.iter().filter(|l| l.agents == agents) {
             if !loops.iter().any(|l| Arc::ptr_eq(l, closed_loop)) {
