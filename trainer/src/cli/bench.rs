@@ -4,12 +4,24 @@ use super::backend::Backend;
 use super::use_threads;
 use agent_sim::problem::{self, Problem};
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 use trainer::learn::{Hardening, Trainer};
 use trainer::recipe::{self, Preset};
+
+/// Networks of the reference on planes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum JaxNet {
+    /// Ours.
+    Same,
+    /// The published convolutions.
+    Published,
+    /// Each in its turn.
+    Both,
+}
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -23,6 +35,9 @@ pub struct Arguments {
     /// Also run bench/jax_reference.py, by turns with ours.
     #[arg(long)]
     against_jax: bool,
+    /// Which networks JAX has on planes.
+    #[arg(long, value_enum, default_value_t = JaxNet::Both)]
+    jax_net: JaxNet,
     /// The Python that has JAX.
     #[arg(long, default_value = "python3")]
     python: PathBuf,
@@ -80,40 +95,50 @@ pub fn run(arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Batch and agents of the reference where they are not the published ones.
-fn sizes(problem: &Problem) -> (usize, usize) {
-    let published = recipe::preset(problem, Preset::Published);
-    let agents = if problem.name == "density-2d" {
-        16
-    } else {
-        problem.agents
-    };
-    (published.train.batch, agents)
+/// The shapes of a training step.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    batch: usize,
+    agents: usize,
+    horizon: usize,
+}
+
+impl Sizes {
+    /// The reference's, which are those of the authors' training.
+    fn of(problem: &Problem) -> Self {
+        Self {
+            batch: recipe::preset(problem, Preset::Published).train.batch,
+            agents: match problem.name {
+                "density-2d" => 16,
+                _ => problem.agents,
+            },
+            horizon: match problem.name {
+                "heat-2d" | "heat-2d-obstacles" => 300,
+                _ => problem.horizon,
+            },
+        }
+    }
 }
 
 fn bench(problem: &'static Problem, arguments: &Arguments) -> Result<()> {
-    let (batch, agents) = sizes(problem);
-    let horizon = problem.horizon;
-    let mut ours = stepper(
-        problem,
-        Preset::Published,
-        batch,
-        agents,
-        horizon,
-        arguments,
-    )?;
+    let sizes = Sizes::of(problem);
+    let plane = problem.grid.axes == 2;
+    let mut ours = stepper(problem, Preset::Published, sizes, arguments)?;
     let (mut own, mut same, mut conv) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..arguments.rounds {
         own.extend(time(&mut ours, arguments.reps)?);
-        if arguments.against_jax {
-            same.push(jax(problem, arguments, problem.grid.axes == 2)?);
-            if problem.grid.axes == 2 {
-                conv.push(jax(problem, arguments, false)?);
-            }
+        if !arguments.against_jax {
+            continue;
+        }
+        if !plane || arguments.jax_net != JaxNet::Published {
+            same.push(jax(problem, sizes, arguments, plane)?);
+        }
+        if plane && arguments.jax_net != JaxNet::Same {
+            conv.push(jax(problem, sizes, arguments, false)?);
         }
     }
     drop(ours);
-    let mut shipped = stepper(problem, Preset::Full, batch, agents, horizon, arguments)?;
+    let mut shipped = stepper(problem, Preset::Full, sizes, arguments)?;
     let shipped = median(time(&mut shipped, arguments.reps)?);
     let own = median(own);
     let beside = |theirs: Vec<f64>| match theirs.is_empty() {
@@ -123,6 +148,11 @@ fn bench(problem: &'static Problem, arguments: &Arguments) -> Result<()> {
             format!("{theirs:>11.4}{:>8.2}", own / theirs)
         }
     };
+    let Sizes {
+        batch,
+        agents,
+        horizon,
+    } = sizes;
     println!(
         "{:<15}{batch:>6}{agents:>7}{horizon:>6}{own:>11.4}{shipped:>11.4}{}{}{:>11}",
         problem.name,
@@ -137,18 +167,16 @@ fn bench(problem: &'static Problem, arguments: &Arguments) -> Result<()> {
 fn stepper(
     problem: &'static Problem,
     preset: Preset,
-    batch: usize,
-    agents: usize,
-    horizon: usize,
+    sizes: Sizes,
     arguments: &Arguments,
 ) -> Result<Trainer> {
     let mut recipe = recipe::preset(problem, preset);
-    recipe.train.batch = batch;
-    recipe.train.horizon = horizon;
-    recipe.train.pool = recipe.train.pool.min(batch);
+    recipe.train.batch = sizes.batch;
+    recipe.train.horizon = sizes.horizon;
+    recipe.train.pool = recipe.train.pool.min(sizes.batch);
     recipe.train.validation_episodes = 0;
     recipe.train.hardening = Hardening {
-        agents: vec![agents],
+        agents: vec![sizes.agents],
         ..Hardening::none(problem)
     };
     let device = arguments.backend.open()?;
@@ -175,13 +203,20 @@ fn time(trainer: &mut Trainer, reps: u32) -> Result<Vec<f64>> {
 }
 
 /// The reference's median.
-fn jax(problem: &Problem, arguments: &Arguments, dense: bool) -> Result<f64> {
+fn jax(problem: &Problem, sizes: Sizes, arguments: &Arguments, dense: bool) -> Result<f64> {
     let mut command = Command::new(&arguments.python);
     command
         .arg(&arguments.script)
         .arg(problem.name)
         .arg("--json");
-    command.args(["--reps", &arguments.reps.to_string()]);
+    for (flag, value) in [
+        ("--reps", arguments.reps as usize),
+        ("--batch", sizes.batch),
+        ("--agents", sizes.agents),
+        ("--horizon", sizes.horizon),
+    ] {
+        command.args([flag, &value.to_string()]);
+    }
     if dense {
         command.arg("--dense");
     }
