@@ -168,7 +168,7 @@ fn own(problem: &Problem) -> Own {
         // Eight agents cannot push one phase of the fourth wave; its decay sets the end. Seeing as far
         // as the neighbours and beyond is what beats plain feedback.
         "ks-1d" => Own {
-            window: 48,
+            window: 64,
             gains: [1.0, 3.0, 0.0],
             wide: None,
             weights: &[(Track, 10.0), (Final, 2000.0)],
@@ -179,7 +179,7 @@ fn own(problem: &Problem) -> Own {
             horizon: None,
             agents: &[8],
             deaths: [0.0, 0.0],
-            steps: 1000,
+            steps: 2000,
             quick: quick(200, 32),
         },
         // With 64 agents the field cannot be held at all.
@@ -195,7 +195,7 @@ fn own(problem: &Problem) -> Own {
             horizon: None,
             agents: &[100, 100, 100, 100, 144],
             deaths: [0.1, 0.1],
-            steps: 600,
+            steps: 500,
             quick: quick(80, 4),
         },
         "turbulence-2d" => Own {
@@ -231,7 +231,7 @@ fn own(problem: &Problem) -> Own {
             horizon: None,
             agents: &[9, 9, 9, 9, 9, 4, 16],
             deaths: [0.15, 0.25],
-            steps: 1500,
+            steps: 1200,
             quick: quick(150, 16),
         },
         other => unreachable!("no recipe for {other}"),

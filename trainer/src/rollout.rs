@@ -90,7 +90,7 @@ struct Scratch<T> {
 #[derive(Debug)]
 enum Pilot<T> {
     /// The shared network, from what each agent sees.
-    Policy(Network<T>),
+    Policy(Box<Network<T>>),
     /// A plan for each episode, [horizon, agents, actions], before tanh.
     Plans(Vec<Vec<T>>),
 }
@@ -127,7 +127,8 @@ impl<T: Real> ClosedLoop<T> {
 
     /// Runs the episodes; returns their terms, [episodes][term], and what the adjoint needs.
     pub fn forward(&self, parameters: &[f32], trials: &[Trial]) -> (Vec<[f64; TERMS]>, Tape<T>) {
-        self.fly(Pilot::Policy(Network::new(&self.shape, parameters)), trials)
+        let network = Network::new(&self.shape, parameters);
+        self.fly(Pilot::Policy(Box::new(network)), trials)
     }
 
     /// Runs the episodes with a plan for each, [horizon, agents, actions] before tanh, instead of a
