@@ -25,11 +25,17 @@ fn trials(problem: &Problem, agents: usize, count: u64) -> Vec<Trial> {
         .collect()
 }
 
-/// Parameters that make agents move, meet and hit the margin within a few steps.
+/// Parameters that make agents act and move within a few steps, but do not saturate them: without
+/// a slope there is nothing to compare.
 fn lively(shape: &Shape) -> Vec<f32> {
-    (0..shape.parameters())
-        .map(|k| 0.9 * (0.37 * k as f32 + 0.1).sin())
-        .collect()
+    let mut parameters = Vec::new();
+    for [inputs, outputs] in shape.layers() {
+        let height = 1.7 / (inputs as f32).sqrt();
+        for _ in 0..(inputs + 1) * outputs {
+            parameters.push(height * (0.37 * parameters.len() as f32 + 0.1).sin());
+        }
+    }
+    parameters
 }
 
 fn closed_loop(agents: usize, horizon: usize, config: &PolicyConfig) -> ClosedLoop {
