@@ -13,7 +13,8 @@
 //! A held action fades linearly and reaches zero when the agent fails safe. A network that gives
 //! a non-finite output (only a blob made to do so can) fails safe for good, until reset.
 
-use crate::message::{Observation, Patch};
+use crate::keep_out;
+use crate::message::Observation;
 use crate::observe;
 use crate::policy::{Limits, Policy};
 use core::fmt;
@@ -109,9 +110,7 @@ impl AgentState {
         observation: &Observation,
     ) -> Action {
         let Observation {
-            now_us,
-            position,
-            patch,
+            now_us, position, ..
         } = observation;
         if !position_is_finite(policy, *position) {
             return self.idle(policy, *now_us);
@@ -119,10 +118,10 @@ impl AgentState {
         self.position = *position;
         self.position_at_us = *now_us;
         self.velocity = [0.0; 2];
-        if self.broken || see(policy, workspace, patch).is_none() {
+        if self.broken || see(policy, workspace, observation).is_none() {
             return self.idle(policy, *now_us);
         }
-        let Some(action) = think(policy, position[0], workspace) else {
+        let Some(action) = think(policy, *position, workspace) else {
             self.broken = true;
             return self.idle(policy, *now_us);
         };
@@ -169,47 +168,84 @@ impl AgentState {
         self.position_at_us = self.position_at_us.max(now_us);
     }
 
-    /// The last stage: whatever came before, the agent stays within its limits and its domain.
+    /// The last stage: whatever came before, the agent stays within its limits, inside its domain
+    /// and outside its keep-out discs.
     fn issue(&mut self, policy: &Policy, action: Action) -> Action {
-        let Limits {
-            velocity: limit,
-            low,
-            high,
-            ..
-        } = policy.header().limits;
-        let limit = limit.unwrap_or(0.0);
-        let period = policy.header().timing.period_us as f32 * 1e-6;
-        let mut velocity = [0.0; 2];
-        let axes = usize::from(policy.header().sensing.axes);
-        for axis in 0..axes.min(2) {
-            let x = self.position[axis];
-            let to_low = ((low[axis] - x) / period).min(0.0);
-            let to_high = ((high[axis] - x) / period).max(0.0);
-            // Not `clamp`, which panics on bounds it cannot know to be in order.
-            velocity[axis] = action.velocity[axis]
-                .max(to_low)
-                .min(to_high)
-                .max(-limit)
-                .min(limit);
-        }
+        let header = policy.header();
+        let velocity = project(
+            &header.limits,
+            usize::from(header.sensing.axes),
+            header.timing.period_us as f32 * 1e-6,
+            self.position,
+            action.velocity,
+        );
         self.velocity = velocity;
         self.mode = action.mode;
         Action { velocity, ..action }
     }
 }
 
-/// The patch's features, in the workspace.
+/// The velocity nearest to the one asked for with which an agent at `position` is, one period from
+/// now, where its limits allow it to be: inside the domain and, in the plane, in no keep-out disc
+/// that it is not in already. An agent in a disc leaves it radially at the speed limit instead.
+///
+/// It is the point after the period that counts: who is faster than a disc is wide can pass it.
+/// Any input gives numbers.
+pub fn project(
+    limits: &Limits,
+    axes: usize,
+    period_s: f32,
+    position: [f32; 2],
+    velocity: [f32; 2],
+) -> [f32; 2] {
+    let velocity = velocity.map(|v| if v.is_nan() { 0.0 } else { v });
+    match axes {
+        2 if !limits.keep_out.is_empty() => keep_out::project(limits, period_s, position, velocity),
+        _ => confine(limits, axes, period_s, position, velocity),
+    }
+}
+
+/// The velocity cut so that the agent stays inside the domain for a period, then to its limit.
+pub(crate) fn confine(
+    limits: &Limits,
+    axes: usize,
+    period_s: f32,
+    position: [f32; 2],
+    velocity: [f32; 2],
+) -> [f32; 2] {
+    let Limits { low, high, .. } = limits;
+    let limit = limits.velocity.unwrap_or(0.0);
+    let mut confined = [0.0; 2];
+    for axis in 0..axes.min(2) {
+        let x = position[axis];
+        let to_low = ((low[axis] - x) / period_s).min(0.0);
+        let to_high = ((high[axis] - x) / period_s).max(0.0);
+        // Not `clamp`, which panics on bounds it cannot know to be in order.
+        let cut = velocity[axis]
+            .max(to_low)
+            .min(to_high)
+            .max(-limit)
+            .min(limit);
+        // Only limits that no policy has let an infinity through.
+        confined[axis] = if cut.is_finite() { cut } else { 0.0 };
+    }
+    confined
+}
+
+/// The observation's features, in the workspace.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn see(policy: &Policy, workspace: &mut [f32], patch: &Patch) -> Option<()> {
+fn see(policy: &Policy, workspace: &mut [f32], observation: &Observation) -> Option<()> {
     let (errors, features) = policy.split_workspace(workspace)?;
-    observe::features(policy, patch, errors, features)
+    observe::features(policy, observation, errors, features)
 }
 
 /// The network's action for the features in the workspace; none if it gives none that is finite.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn think(policy: &Policy, x: f32, workspace: &mut [f32]) -> Option<Action> {
+fn think(policy: &Policy, position: [f32; 2], workspace: &mut [f32]) -> Option<Action> {
     let limits = &policy.header().limits;
-    let outputs = policy.infer(scaled(limits, x), workspace)?;
+    let scaled = scaled(limits, position);
+    let axes = usize::from(policy.header().sensing.axes);
+    let outputs = policy.infer(scaled.get(..axes)?, workspace)?;
     saturate(limits, outputs)
 }
 
@@ -219,10 +255,11 @@ fn position_is_finite(policy: &Policy, position: [f32; 2]) -> bool {
     position.iter().take(axes).all(|x| x.is_finite())
 }
 
-/// Position as a fraction of the domain.
+/// Position as a fraction of the domain; what an unused axis gives is not looked at.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn scaled(limits: &Limits, x: f32) -> f32 {
-    ((x - limits.low[0]) / (limits.high[0] - limits.low[0])).clamp(0.0, 1.0)
+fn scaled(limits: &Limits, position: [f32; 2]) -> [f32; 2] {
+    let Limits { low, high, .. } = limits;
+    [0, 1].map(|axis| ((position[axis] - low[axis]) / (high[axis] - low[axis])).clamp(0.0, 1.0))
 }
 
 /// `limit · tanh(output)`, force first; none if an output is not finite.
@@ -269,13 +306,8 @@ impl<'p, 'w> Agent<'p, 'w> {
     }
 
     /// One control step; see [`AgentState::step`].
-    pub fn step(&mut self, patch: &Patch, position: [f32; 2], now_us: u64) -> Action {
-        let observation = Observation {
-            now_us,
-            position,
-            patch: *patch,
-        };
-        self.state.step(&self.policy, self.workspace, &observation)
+    pub fn step(&mut self, observation: &Observation) -> Action {
+        self.state.step(&self.policy, self.workspace, observation)
     }
 
     /// What to do when no observation came; see [`AgentState::idle`].

@@ -7,15 +7,17 @@
 //!    out as one. Nothing in it tells how many agents there are.
 //! 2. [`policy`]: the blob. [`Policy::parse`](policy::Policy::parse) checks every size, limit and
 //!    weight once; what it returns can be run without failing. Weights are never copied.
-//! 3. [`observe`]: a patch of field and target becomes the features the network was trained on.
+//! 3. [`observe`]: a patch of field and target, and for some policies a coarse picture of the whole
+//!    domain, become the features the network was trained on.
 //! 4. [`net`]: dense layers, soft normalisation, Fourier features, tanh. All sums run in an order
 //!    written in the code and all functions are our own, so the same bits come out of an x86-64
 //!    and of a Cortex-M4F.
 //! 5. [`agent`]: the control step and the state machine around it: waiting, active, holding,
-//!    failed safe. The last stage keeps every action within the blob's limits.
+//!    failed safe. The last stage keeps every action within the blob's limits, and the agent in its
+//!    domain and out of the places it must not enter.
 //!
 //! ```
-//! use agent_core::{agent::Agent, message::{Patch, Span}, policy::Policy};
+//! use agent_core::{agent::Agent, message::{Observation, Patch, Span}, policy::Policy};
 //!
 //! fn one_step(blob: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
 //!     let policy = Policy::parse(blob)?;
@@ -24,7 +26,7 @@
 //!
 //!     let (field, target) = ([0.5; 10], [0.0; 10]);
 //!     let patch = Patch::line(&field, &target, Span { first: 0, last: 9 });
-//!     let action = agent.step(&patch, [0.3, 0.0], 1_000);
+//!     let action = agent.step(&Observation::of_patch(1_000, [0.3, 0.0], patch));
 //!     assert!(action.force.abs() <= 40.0);
 //!     Ok(())
 //! }
@@ -37,6 +39,7 @@
 extern crate std;
 
 pub mod agent;
+mod keep_out;
 pub mod message;
 pub mod net;
 pub mod observe;

@@ -9,13 +9,13 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages below; both sides name theirs in `Hello`.
-pub const PROTOCOL: u16 = 1;
+pub const PROTOCOL: u16 = 2;
 
 /// CRC-32 as in Ethernet and zlib, for frames and blobs alike.
 pub const CRC32: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
 
 /// Little-endian f32 values, read where they lie: in a frame or in a host's array.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Samples<'a>(#[serde(borrow)] &'a [u8]);
 
 impl<'a> Samples<'a> {
@@ -37,8 +37,13 @@ impl<'a> Samples<'a> {
 
     /// The values in order.
     pub fn iter(&self) -> impl Iterator<Item = f32> + use<'a> {
-        let (chunks, _) = self.0.as_chunks::<4>();
-        chunks.iter().map(|c| f32::from_le_bytes(*c))
+        self.words().iter().map(|c| f32::from_le_bytes(*c))
+    }
+
+    /// The bytes of the whole values.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
+    pub(crate) fn words(&self) -> &'a [[u8; 4]] {
+        self.0.as_chunks().0
     }
 }
 
@@ -59,7 +64,7 @@ pub struct Span {
 }
 
 /// The field around one agent: its window and one cell more on each side (the halo), so that
-/// slopes at the window's rim are those of the whole field.
+/// slopes at the window's rim are those of the whole field. Row-major in two dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patch<'a> {
     /// What the agent's sensors read.
@@ -84,6 +89,18 @@ impl<'a> Patch<'a> {
     }
 }
 
+/// A coarse picture of the whole domain, the same for all agents: means of the field over equal
+/// blocks of cells, row-major. Empty for a policy that does not ask for one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overview<'a> {
+    /// What sensors read.
+    #[serde(borrow)]
+    pub field: Samples<'a>,
+    /// What they should read; empty where the policy's target is zero.
+    #[serde(borrow)]
+    pub target: Samples<'a>,
+}
+
 /// One control step's input.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Observation<'a> {
@@ -94,7 +111,40 @@ pub struct Observation<'a> {
     /// What it sees there.
     #[serde(borrow)]
     pub patch: Patch<'a>,
+    /// What it is told of the rest.
+    #[serde(borrow)]
+    pub wide: Overview<'a>,
 }
+
+impl<'a> Observation<'a> {
+    /// What an agent with a patch alone is shown.
+    pub fn of_patch(now_us: u64, position: [f32; 2], patch: Patch<'a>) -> Self {
+        Self {
+            now_us,
+            position,
+            patch,
+            wide: Overview::default(),
+        }
+    }
+
+    /// Bytes that are enough for its frame.
+    pub fn frame_room(&self) -> usize {
+        let Self { patch, wide, .. } = self;
+        let samples = [patch.field, patch.target, wide.field, wide.target];
+        frame_room(samples.iter().map(Samples::len).sum())
+    }
+}
+
+/// Bytes that are enough for the frame of an observation with so many samples in all.
+pub const fn frame_room(samples: usize) -> usize {
+    // Four bytes a sample, 64 for everything else in the message, and what framing adds to that
+    // (COBS: one byte in 254; CRC and end: 5).
+    (4 * samples + 64) * 255 / 254 + 8
+}
+
+/// Longest frame that a node must take, in bytes: an observation of a 20 × 20 window with its halo
+/// and 80 cells of the whole domain, field and target.
+pub const COMMAND_FRAME: usize = frame_room(2 * (22 * 22 + 80));
 
 /// What a host asks of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -294,6 +344,10 @@ mod tests {
                 now_us: 12_000,
                 position: [0.25, 0.0],
                 patch: Patch::line(field, field, Span { first: 2, last: 9 }),
+                wide: Overview {
+                    field: Samples::new(field),
+                    target: Samples::default(),
+                },
             },
         }
     }
@@ -336,6 +390,38 @@ mod tests {
             }
         }
         assert_eq!(seen, [Err(FrameError::TooLong), Ok(true)]);
+    }
+
+    /// The longest of everything: varints of ten, five and three bytes.
+    #[test]
+    fn the_room_for_a_frame_is_enough_and_not_much_more() {
+        for samples in [0usize, 1, 10, 100, 1000] {
+            // Noise has few zeros, with which framing costs most.
+            let values: Vec<f32> = (0..samples).map(|k| (k as f32).sin()).collect();
+            let observation = Observation {
+                now_us: u64::MAX,
+                position: [0.1; 2],
+                patch: Patch {
+                    field: Samples::new(&values),
+                    target: Samples::new(&values),
+                    inside: [Span {
+                        first: u16::MAX,
+                        last: u16::MAX,
+                    }; 2],
+                },
+                wide: Overview {
+                    field: Samples::new(&values),
+                    target: Samples::new(&values),
+                },
+            };
+            let mut buffer = std::vec![0; observation.frame_room()];
+            let command = Command::Observe {
+                seq: u32::MAX,
+                observation,
+            };
+            let used = encode_frame(&command, &mut buffer).unwrap().len();
+            assert!(used + 48 > observation.frame_room(), "{samples}: {used}");
+        }
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 mod sample;
 
+use agent_core::agent::Agent;
 use agent_core::policy::{
-    Activation, Dense, EncodeError, FORMAT, Fusion, Header, Norm, PROLOGUE, Policy, PolicyError,
-    encode,
+    Activation, Channel, Dense, Disc, EncodeError, FORMAT, Fusion, Header, Norm, PROLOGUE, Policy,
+    PolicyError, WEIGHTS_ALIGN, encode,
 };
 use proptest::prelude::*;
-use sample::{blob, bytes, header, layers, published};
+use sample::{Shown, blob, bytes, header, layers, plane, plane_header, published};
 
 /// The blob with its checksum made right again after a change.
 fn resealed(mut words: Vec<u32>, length: usize) -> (Vec<u32>, usize) {
@@ -46,9 +47,41 @@ fn a_blob_is_read_in_place_and_says_what_it_is() {
 }
 
 #[test]
+fn a_policy_of_the_plane_says_what_it_needs() {
+    let blob = plane(1);
+    let policy = Policy::parse(bytes(&blob)).unwrap();
+    // A window of 6 and its halo; 16 + 8 branch and trunk outputs, twice the 36 + 6 features.
+    assert_eq!(policy.patch_len(), 8 * 8);
+    assert_eq!(policy.workspace_len(), 64 + 24 + 2 * 42);
+    assert_eq!(policy.macs(), 42 * 16 + 8 * 8 + 24 * 3);
+    assert_eq!(policy.header().sensing.wide, Some([2, 3]));
+    assert_eq!(policy.header().limits.keep_out[1].centre, [0.5, 0.5]);
+}
+
+/// The blob as format 1 has it: without the header's extension, which must be empty.
+fn format_1(blob: &(Vec<u32>, usize)) -> (Vec<u32>, usize) {
+    let from = bytes(blob);
+    let word = |at: usize| u32::from_le_bytes(from[at..at + 4].try_into().unwrap()) as usize;
+    let (header, weights_at) = (word(12), word(16));
+    // No wide view, no discs.
+    assert_eq!(from[PROLOGUE + header - 2..][..2], [0, 0]);
+    let header = header - 2;
+    let new_at = (PROLOGUE + header).next_multiple_of(WEIGHTS_ALIGN);
+    let length = new_at + word(20);
+    let mut words = vec![0u32; length / 4];
+    let to: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+    to[..PROLOGUE + header].copy_from_slice(&from[..PROLOGUE + header]);
+    to[new_at..].copy_from_slice(&from[weights_at..]);
+    words[2..7].copy_from_slice(&[1, header, new_at, word(20), length].map(|x| x as u32));
+    resealed(words, length)
+}
+
+#[test]
 fn the_format_does_not_change_by_accident() {
+    // The first bytes are those of format 1.
     let blob = published(1);
-    let bytes = bytes(&blob);
+    let old = format_1(&blob);
+    let bytes = bytes(&old);
     assert_eq!(&bytes[..8], b"SWARMPOL");
     assert_eq!(bytes[8..12], 1u32.to_le_bytes());
     // "heat-1d", 1 axis, window 8, target, channels error and slope, 20 samples, limit 1e4.
@@ -64,17 +97,62 @@ fn the_format_does_not_change_by_accident() {
     assert_eq!(at % 16, 0);
     let first = f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     assert_eq!(first, layers(20, 1)[0].bias[0]);
-    // A digest of all bytes: change it only together with FORMAT and docs/policy-format.md.
-    assert_eq!((FORMAT, blob.1, blob.0[7]), (1, GOLDEN.0, GOLDEN.1));
+    assert_eq!((old.1, old.0[7]), GOLDEN_1);
+    // Digests of all bytes: change them only together with FORMAT and docs/policy-format.md.
+    assert_eq!((FORMAT, blob.1, blob.0[7]), (2, GOLDEN.0, GOLDEN.1));
+    let plane = plane(1);
+    assert_eq!((plane.1, plane.0[7]), GOLDEN_PLANE);
 }
 
-/// Length and CRC-32 of `published(1)`.
-const GOLDEN: (usize, u32) = (46_128, 0x65a3_5069);
+/// Length and CRC-32 of `published(1)` in format 1.
+const GOLDEN_1: (usize, u32) = (46_128, 0x65a3_5069);
+/// The same in format 2.
+const GOLDEN: (usize, u32) = (46_144, 0x6d83_5414);
+/// Those of `plane(1)`.
+const GOLDEN_PLANE: (usize, u32) = (4_000, 0x2807_1922);
+
+#[test]
+fn the_extension_follows_the_header_of_format_1() {
+    let blob = plane(1);
+    let bytes = bytes(&blob);
+    let end = PROLOGUE + u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
+    // After the provenance: 2 × 3 cells of the whole, then two discs.
+    let mut extension = vec![1, 2, 3, 2];
+    for value in [0.3, 0.3, 0.06, 0.5, 0.5, 0.06f32] {
+        extension.extend(value.to_le_bytes());
+    }
+    assert_eq!(&bytes[end - extension.len()..end], extension);
+    assert_eq!(
+        bytes[end - extension.len() - 2..][..2],
+        [1, 0],
+        "seed, steps"
+    );
+}
+
+#[test]
+fn a_blob_of_format_1_is_the_same_policy() {
+    let new = published(1);
+    let old = format_1(&new);
+    let [old, new] = [&old, &new].map(|blob| Policy::parse(bytes(blob)).unwrap());
+    assert_eq!(old.header(), new.header());
+    let actions = [old, new].map(|policy| {
+        let mut workspace = vec![0.0; policy.workspace_len()];
+        let shown = Shown::all(&policy, 0.7);
+        let mut agent = Agent::new(policy, &mut workspace).unwrap();
+        agent.step(&shown.at([0.4, 0.0], 1))
+    });
+    assert_eq!(actions[0], actions[1]);
+}
 
 #[test]
 fn a_truncated_blob_names_the_missing_section() {
-    let blob = published(1);
-    let bytes = bytes(&blob);
+    for blob in [published(1), plane(1)] {
+        truncate(bytes(&blob));
+    }
+    assert_eq!(Policy::parse(&[]).unwrap_err(), PolicyError::NotAPolicy);
+}
+
+fn truncate(bytes: &[u8]) {
     for length in 1..bytes.len() {
         let Err(PolicyError::Truncated { section, found, .. }) = Policy::parse(&bytes[..length])
         else {
@@ -89,7 +167,6 @@ fn a_truncated_blob_names_the_missing_section() {
         };
         assert_eq!(section, expected, "{length} bytes");
     }
-    assert_eq!(Policy::parse(&[]).unwrap_err(), PolicyError::NotAPolicy);
 }
 
 #[test]
@@ -108,10 +185,22 @@ fn damage_foreign_files_and_newer_formats_are_told_apart() {
 
     let mut newer = words.clone();
     newer[2] = u32::from(FORMAT) + 1;
-    assert_eq!(
-        refusal(&(newer, length)),
-        PolicyError::UnknownFormat { found: 2 }
-    );
+    let refused = refusal(&(newer, length));
+    assert_eq!(refused, PolicyError::UnknownFormat { found: 3 });
+    assert!(refused.to_string().contains("formats 1 to 2"), "{refused}");
+    // An extension that format 1 does not know, and one that format 2 misses.
+    let mut older = words.clone();
+    older[2] = 1;
+    assert!(matches!(
+        refusal(&resealed(older, length)),
+        PolicyError::Field {
+            name: "header length",
+            ..
+        }
+    ));
+    let (mut bare, bare_length) = format_1(&(words.clone(), length));
+    bare[2] = 2;
+    assert_eq!(refusal(&resealed(bare, bare_length)), PolicyError::Header);
     assert!(
         refusal(&(words.clone(), length + 4))
             .to_string()
@@ -142,8 +231,13 @@ fn a_weight_that_is_not_finite_is_named() {
 #[test]
 fn every_field_that_cannot_be_run_is_named() {
     type Change = fn(&mut Header<'static>);
-    let cases: [(&str, Change); 14] = [
-        ("sensing.axes", |h| h.sensing.axes = 2),
+    let on_the_line: &[(&str, Change)] = &[
+        ("sensing.axes", |h| h.sensing.axes = 3),
+        ("sensing.axes", |h| h.sensing.axes = 0),
+        ("sensing.wide", |h| h.sensing.wide = Some([2, 3])),
+        ("limits.keep_out", |h| {
+            h.limits.keep_out = plane_header().limits.keep_out
+        }),
         ("sensing.window", |h| h.sensing.window = 0),
         ("sensing.samples", |h| h.sensing.samples = 5000),
         ("sensing.channels", |h| h.sensing.channels.clear()),
@@ -164,8 +258,36 @@ fn every_field_that_cannot_be_run_is_named() {
         ("network.fusion", |h| h.network.fusion = Fusion::Multiply),
         ("network.head", |h| h.limits.velocity = None),
     ];
-    for (name, change) in cases {
-        let mut header = header(20);
+    let in_the_plane: &[(&str, Change)] = &[
+        // Slopes are the network's own business there.
+        ("sensing.channels", |h| {
+            let _ = h.sensing.channels.push(Channel::Slope);
+        }),
+        ("sensing.channels", |h| {
+            h.sensing.channels[0] = Channel::Slope
+        }),
+        ("sensing.samples", |h| h.sensing.samples = 5),
+        ("sensing.window", |h| h.sensing.window = 65),
+        ("sensing.wide", |h| h.sensing.wide = Some([0, 3])),
+        ("sensing.wide", |h| h.sensing.wide = Some([65, 64])),
+        ("limits.low, limits.high", |h| h.limits.high[1] = 0.0),
+        ("limits.keep_out", |h| h.limits.keep_out[1] = disc(0.5, 0.0)),
+        ("limits.keep_out", |h| {
+            h.limits.keep_out[1] = disc(f32::NAN, 0.1)
+        }),
+        // The domain reaches to 1.25.
+        ("limits.keep_out", |h| {
+            h.limits.keep_out[0] = disc(0.5, 1.2e-3)
+        }),
+        ("network.branch", |h| h.sensing.wide = None),
+        // Two sines and two cosines are those of one axis.
+        ("network.trunk", |h| h.network.trunk[0].inputs = 4),
+        // Force and one velocity.
+        ("network.head", |h| h.network.head[0].outputs = 2),
+    ];
+    let line = on_the_line.iter().map(|case| (header(20), case));
+    let plane = in_the_plane.iter().map(|case| (plane_header(), case));
+    for (mut header, &(name, change)) in line.chain(plane) {
         change(&mut header);
         let mut buffer = [0; 64];
         let Err(EncodeError::Invalid(PolicyError::Field { name: named, .. })) =
@@ -174,6 +296,13 @@ fn every_field_that_cannot_be_run_is_named() {
             panic!("{name} was not refused");
         };
         assert_eq!(named, name);
+    }
+}
+
+fn disc(x: f32, radius: f32) -> Disc {
+    Disc {
+        centre: [x, 0.5],
+        radius,
     }
 }
 
@@ -233,24 +362,23 @@ proptest! {
         changes in proptest::collection::vec((2usize..64, any::<u32>()), 1..4),
         shift in 0u32..32,
     ) {
-        let (mut words, length) = published(1);
-        for (at, value) in changes {
-            // Mostly single bits and bytes: whole random words rarely get past the first check.
-            words[at] ^= (value & 0xff) << (shift % 25);
-        }
-        let forged = resealed(words, length);
-        if let Ok(policy) = Policy::parse(bytes(&forged)) {
-            let limits = policy.header().limits;
+        for (mut words, length) in [published(1), plane(1)] {
+            for (at, value) in &changes {
+                // Mostly single bits and bytes: whole random words rarely get past the first check.
+                words[*at] ^= (value & 0xff) << (shift % 25);
+            }
+            let forged = resealed(words, length);
+            let Ok(policy) = Policy::parse(bytes(&forged)) else {
+                continue;
+            };
+            let limits = policy.header().limits.clone();
             let mut workspace = vec![0.0; policy.workspace_len()];
-            let cells = policy.patch_len();
-            let field = vec![1.0; cells];
-            let target = vec![0.0; if policy.header().sensing.target { cells } else { 0 }];
-            let span = agent_core::message::Span { first: 0, last: cells as u16 - 1 };
-            let patch = agent_core::message::Patch::line(&field, &target, span);
-            let mut agent = agent_core::agent::Agent::new(policy, &mut workspace).unwrap();
-            let action = agent.step(&patch, [0.5, 0.0], 1);
+            let shown = Shown::all(&policy, 1.0);
+            let mut agent = Agent::new(policy, &mut workspace).unwrap();
+            let action = agent.step(&shown.at([0.5, 0.0], 1));
+            let limit = limits.velocity.unwrap_or(0.0);
             prop_assert!(action.force.abs() <= limits.force.unwrap_or(0.0));
-            prop_assert!(action.velocity[0].abs() <= limits.velocity.unwrap_or(0.0));
+            prop_assert!(action.velocity.iter().all(|v| v.abs() <= limit));
         }
     }
 }

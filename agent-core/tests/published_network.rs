@@ -4,7 +4,7 @@
 mod sample;
 
 use agent_core::agent::{Agent, Mode};
-use agent_core::message::{Patch, Span};
+use agent_core::message::{Observation, Patch, Span};
 use agent_core::policy::Policy;
 use sample::{Layer, Random, WINDOW, bytes, layers, published};
 
@@ -113,7 +113,8 @@ fn an_agent_with_a_halo_patch_acts_as_the_published_net_on_the_full_field() {
             let xi = k as f32 / 60.0;
             let (seen, span) = cut(&field, xi);
             let (wanted, _) = cut(&target, xi);
-            let action = agent.step(&Patch::line(&seen, &wanted, span), [xi, 0.0], 1);
+            let patch = Patch::line(&seen, &wanted, span);
+            let action = agent.step(&Observation::of_patch(1, [xi, 0.0], patch));
             let [force, velocity] = reference(&layers, &field, &target, xi);
             assert_eq!(action.mode, Mode::Active);
             // Outputs are up to 40 and 2: both to 1e-5 of their limit. At the walls the agent

@@ -12,7 +12,7 @@ use crate::policy_file::PolicyFile;
 use crate::problem::{BadProblem, Episode, Problem};
 use crate::proportional::{Law, ProportionalAgent};
 use crate::resample::resample;
-use crate::sense::{Eye, View};
+use crate::sense::{Eye, Panorama, View};
 use agent_core::message::Observation;
 use agent_core::policy::Policy;
 use rand::SeedableRng;
@@ -342,14 +342,7 @@ fn pde_step(problem: &Problem, effort: &Effort) -> f64 {
 /// Seconds of one step of one agent.
 fn agent_step(problem: &Problem, policy: Option<&Policy<'_>>, effort: &Effort) -> f64 {
     match policy {
-        Some(policy) => {
-            let sensing = &policy.header().sensing;
-            let view = View {
-                window: usize::from(sensing.window),
-                target: sensing.target,
-            };
-            link_step(problem, view, InProcess::new(policy), effort)
-        }
+        Some(policy) => link_step(problem, View::of(policy), InProcess::new(policy), effort),
         None => {
             let law = Law::new(problem, problem.baseline);
             link_step(problem, law.view(), ProportionalAgent::new(&law), effort)
@@ -363,6 +356,8 @@ fn link_step(problem: &Problem, view: View, mut link: impl Link, effort: &Effort
     let place = (problem.placement)(problem.agents)[0].map(|x| x as f32);
     let mut eye = Eye::new(view, problem.sensors.axes);
     let patch = eye.look(problem, &initial, &target, place);
+    let mut panorama = Panorama::new(view);
+    panorama.take(&problem.sensors, &initial, &target);
     let mut now_us = 0;
     effort.time(|| {
         now_us += (problem.control_interval * 1e6) as u64;
@@ -370,6 +365,7 @@ fn link_step(problem: &Problem, view: View, mut link: impl Link, effort: &Effort
             now_us,
             position: place,
             patch,
+            wide: panorama.overview(),
         };
         let answer = link.send(&observation).and_then(|()| link.receive(now_us));
         let _ = black_box(answer);

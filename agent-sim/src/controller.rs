@@ -50,6 +50,7 @@ impl Experiment<'_> {
                 let unseen = View {
                     window: 0,
                     target: false,
+                    wide: None,
                 };
                 self.drive::<InProcess>(episode, unseen, 0, || unreachable!("no agents"), watch)
             }
@@ -59,11 +60,7 @@ impl Experiment<'_> {
                 self.drive(episode, law.view(), self.agents, || agent.clone(), watch)
             }
             Controller::Policy(policy) => {
-                let sensing = &policy.header().sensing;
-                let view = View {
-                    window: usize::from(sensing.window),
-                    target: sensing.target,
-                };
+                let view = View::of(policy);
                 self.drive(episode, view, self.agents, || InProcess::new(policy), watch)
             }
         }

@@ -63,6 +63,37 @@ pub enum PolicyFileError {
         /// The problem to be run.
         problem: &'static str,
     },
+    /// A policy for a field with another number of axes.
+    #[error(
+        "the policy {origin} is made for fields with {found} {} but {problem} has {axes}; train it again for {problem}",
+        if *found == 1 { "axis" } else { "axes" }
+    )]
+    OtherAxes {
+        /// Where it comes from.
+        origin: String,
+        /// Its axes.
+        found: u8,
+        /// The problem to be run.
+        problem: &'static str,
+        /// Axes of the problem.
+        axes: usize,
+    },
+    /// A policy whose picture of the whole does not divide the problem's grid.
+    #[error(
+        "the policy {origin} looks at the whole in {} × {} blocks, into which the {grid} sensors of {problem} cannot be divided; train it again for this grid",
+        blocks[0],
+        blocks[1]
+    )]
+    UnevenBlocks {
+        /// Where it comes from.
+        origin: String,
+        /// Cells of its picture along each axis.
+        blocks: [u8; 2],
+        /// The problem to be run.
+        problem: &'static str,
+        /// Grid of the problem's sensors.
+        grid: String,
+    },
     /// A policy whose observation does not fit the problem.
     #[error(
         "the policy {origin} looks at {found} cells but {problem} has a grid of {grid}; train it again for this grid"
@@ -74,7 +105,7 @@ pub enum PolicyFileError {
         found: u16,
         /// The problem to be run.
         problem: &'static str,
-        /// Grid points of the problem.
+        /// Grid points of the problem, along its shorter axis.
         grid: usize,
     },
 }
@@ -160,7 +191,26 @@ impl PolicyFile {
                 problem: problem.name,
             });
         }
-        let grid = problem.sensors.points[0];
+        let sensors = &problem.sensors;
+        if usize::from(header.sensing.axes) != sensors.axes {
+            return Err(PolicyFileError::OtherAxes {
+                origin: origin(),
+                found: header.sensing.axes,
+                problem: problem.name,
+                axes: sensors.axes,
+            });
+        }
+        let blocks = header.sensing.wide.unwrap_or([1, 1]);
+        let divides = |(points, blocks): (&usize, u8)| points.is_multiple_of(usize::from(blocks));
+        if !sensors.points.iter().zip(blocks).all(divides) {
+            return Err(PolicyFileError::UnevenBlocks {
+                origin: origin(),
+                blocks,
+                problem: problem.name,
+                grid: sensors.to_string(),
+            });
+        }
+        let grid = sensors.shape().iter().copied().min().unwrap_or(0);
         if usize::from(header.sensing.window) > grid {
             return Err(PolicyFileError::WindowTooWide {
                 origin: origin(),

@@ -1,8 +1,10 @@
-//! What an agent is shown: the patch of field and target around its grid cell.
+//! What an agent is shown: the patch of field and target around its grid cell and, where its policy
+//! asks for one, a coarse picture of the whole.
 
 use crate::grid::{Edge, Grid};
 use crate::problem::Problem;
-use agent_core::message::{Patch, Samples, Span};
+use agent_core::message::{Overview, Patch, Samples, Span};
+use agent_core::policy::Policy;
 
 /// Cells beyond the window on each side, so that slopes at its rim are those of the whole field.
 pub const HALO: usize = 1;
@@ -14,6 +16,21 @@ pub struct View {
     pub window: usize,
     /// Whether the target is shown too; agents that steer to zero need none.
     pub target: bool,
+    /// Cells along each axis of a coarse picture of the whole domain; none where patches are all.
+    pub wide: Option<[usize; 2]>,
+}
+
+impl View {
+    /// What agents with this policy must be shown. The window is the policy's, whatever the
+    /// published one is.
+    pub fn of(policy: &Policy<'_>) -> Self {
+        let sensing = &policy.header().sensing;
+        Self {
+            window: usize::from(sensing.window),
+            target: sensing.target,
+            wide: sensing.wide.map(|cells| cells.map(usize::from)),
+        }
+    }
 }
 
 /// Cuts patches out of a field.
@@ -81,6 +98,65 @@ impl Eye {
     }
 }
 
+/// The whole domain as agents see it: means of the sensors' readings over equal blocks of cells.
+///
+/// Taken once for all agents: it tells each of them the same, and nothing about the others but what
+/// they did to the field.
+#[derive(Debug, Clone, Default)]
+pub struct Panorama {
+    /// Blocks along each axis.
+    blocks: [usize; 2],
+    field: Vec<f32>,
+    target: Vec<f32>,
+}
+
+impl Panorama {
+    /// For agents with this view.
+    pub fn new(view: View) -> Self {
+        let blocks = view.wide.unwrap_or([0; 2]);
+        let cells = blocks[0] * blocks[1];
+        Self {
+            blocks,
+            field: vec![0.0; cells],
+            target: vec![0.0; if view.target { cells } else { 0 }],
+        }
+    }
+
+    /// Takes the picture. The sensors' grid must be a multiple of the blocks along each axis, as
+    /// [`PolicyFile::policy`](crate::policy_file::PolicyFile::policy) makes sure.
+    pub fn take(&mut self, grid: &Grid, field: &[f32], target: &[f32]) {
+        if self.field.is_empty() {
+            return;
+        }
+        block_means(grid, self.blocks, field, &mut self.field);
+        if !self.target.is_empty() {
+            block_means(grid, self.blocks, target, &mut self.target);
+        }
+    }
+
+    /// The picture last taken; empty for agents without wide view.
+    pub fn overview(&self) -> Overview<'_> {
+        Overview {
+            field: Samples::new(&self.field),
+            target: Samples::new(&self.target),
+        }
+    }
+}
+
+/// Row-major means of `values` over `blocks` equal blocks along each axis.
+fn block_means(grid: &Grid, blocks: [usize; 2], values: &[f32], means: &mut [f32]) {
+    let size = [0, 1].map(|axis| grid.points[axis] / blocks[axis]);
+    let stride = grid.points[1];
+    for (k, mean) in means.iter_mut().enumerate() {
+        let first = [k / blocks[1] * size[0], k % blocks[1] * size[1]];
+        let sum: f64 = (first[0]..first[0] + size[0])
+            .flat_map(|row| &values[row * stride + first[1]..][..size[1]])
+            .map(|z| f64::from(*z))
+            .sum();
+        *mean = (sum / (size[0] * size[1]) as f64) as f32;
+    }
+}
+
 /// Indices of the cells from `first` on, and which of them are inside the domain.
 fn fill(cells: &mut [usize], grid: &Grid, axis: usize, first: isize) -> Span {
     let last = grid.points[axis] as isize - 1;
@@ -114,6 +190,7 @@ mod tests {
         let view = View {
             window: 8,
             target: true,
+            wide: None,
         };
         let mut eye = Eye::new(view, 1);
         let patch = eye.look(&PROBLEM, &field, &target, [x, 0.0]);
@@ -153,6 +230,7 @@ mod tests {
         let view = View {
             window: 400,
             target: false,
+            wide: None,
         };
         let mut eye = Eye::new(view, 1);
         let field = vec![1.0; 100];
@@ -176,6 +254,7 @@ mod tests {
         let view = View {
             window: 2,
             target: false,
+            wide: None,
         };
         let mut eye = Eye::new(view, 2);
         let patch = eye.look(&problem, &field, &[], [5.5, 0.5]);
@@ -187,5 +266,37 @@ mod tests {
             .collect();
         assert_eq!(patch.field.iter().collect::<Vec<_>>(), expected);
         assert_eq!(patch.inside, [Span { first: 0, last: 3 }; 2]);
+    }
+
+    /// Cells that hold 10 · row + column in 2 × 3 blocks of 2 × 2: a block's mean is its first cell
+    /// plus (0 + 1 + 10 + 11) / 4.
+    #[test]
+    fn the_whole_is_shown_as_means_of_blocks() {
+        let grid = Grid::plane([4, 6], [1.0, 1.0], Edge::Wall);
+        let field: Vec<f32> = (0..24).map(|i| (10 * (i / 6) + i % 6) as f32).collect();
+        let target: Vec<f32> = field.iter().map(|z| -z).collect();
+        let view = View {
+            window: 2,
+            target: true,
+            wide: Some([2, 3]),
+        };
+        let mut panorama = Panorama::new(view);
+        panorama.take(&grid, &field, &target);
+        let expected = [5.5, 7.5, 9.5, 25.5, 27.5, 29.5];
+        let Overview { field, target } = panorama.overview();
+        assert!(field.iter().eq(expected));
+        assert!(target.iter().eq(expected.map(|z| -z)));
+    }
+
+    #[test]
+    fn agents_without_wide_view_are_told_nothing_of_the_whole() {
+        let view = View {
+            window: 2,
+            target: true,
+            wide: None,
+        };
+        let mut panorama = Panorama::new(view);
+        panorama.take(&PROBLEM.sensors, &[1.0; 100], &[1.0; 100]);
+        assert_eq!(panorama.overview(), Overview::default());
     }
 }

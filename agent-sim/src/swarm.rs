@@ -5,7 +5,7 @@ use crate::fault::Clock;
 use crate::grid::Edge;
 use crate::link::{Link, LinkError};
 use crate::problem::{Drives, Problem};
-use crate::sense::{Eye, View};
+use crate::sense::{Eye, Panorama, View};
 use agent_core::agent::{Action, Mode};
 use agent_core::message::Observation;
 use rayon::prelude::*;
@@ -92,6 +92,7 @@ pub struct Swarm<L> {
     deeds: Vec<Deed>,
     /// None: all agents act together, at the start of every control interval.
     schedules: Option<Vec<Schedule>>,
+    panorama: Panorama,
     groups: Vec<Group>,
     group_size: usize,
     lost: Vec<(usize, LinkError)>,
@@ -144,6 +145,7 @@ impl<L: Link> Swarm<L> {
             links,
             positions,
             schedules: None,
+            panorama: Panorama::new(view),
             groups,
             group_size,
             lost: Vec::new(),
@@ -170,10 +172,13 @@ impl<L: Link> Swarm<L> {
     /// kernels to `force`. An agent that is not due goes on with what it did.
     ///
     /// `field` and `target` are the whole truth in the precision and at the spacing that agents'
-    /// sensors have; each agent gets its own patch of them and nothing else.
+    /// sensors have; each agent gets its own patch of them, a coarse picture of the whole if its
+    /// policy asks for one, and nothing else.
     pub fn act(&mut self, field: &[f32], target: &[f32], now_us: u64, force: &mut [f64]) {
         let (problem, size, count) = (&self.problem, self.group_size, self.groups.len());
         let period_us = problem.control_interval * 1e6;
+        self.panorama.take(&problem.sensors, field, target);
+        let wide = self.panorama.overview();
         let mut common = Vec::new();
         let schedules = self.schedules.as_mut().unwrap_or(&mut common);
         let schedules = schedules.chunks_mut(size);
@@ -204,6 +209,7 @@ impl<L: Link> Swarm<L> {
                         now_us,
                         position: place,
                         patch: group.eye.look(problem, field, target, place),
+                        wide,
                     };
                     links[i].send(&observation).unwrap_or_else(|e| fail(i, e));
                 }

@@ -17,6 +17,7 @@ use agent_sim::trajectory::Trajectory;
 const VIEW: View = View {
     window: 8,
     target: true,
+    wide: None,
 };
 
 fn hand_made() -> PolicyFile {

@@ -1,13 +1,11 @@
 //! Commands in, reports out, over any byte stream.
 
-use agent_core::message::{Command, FrameReader, Report, decode_frame, encode_frame};
+use agent_core::message::{
+    COMMAND_FRAME, Command, FrameReader, Report, decode_frame, encode_frame,
+};
 use embassy_futures::select::{Either, select};
 use embassy_time::{Duration, Instant, Timer, with_timeout};
 use embedded_io_async::{Read, Write};
-
-/// Longest frame a node takes, in bytes. The largest command is an observation of a 20 × 20
-/// window with its halo: 2 · 22² floats are 3872 bytes, and under 60 for the rest.
-pub const COMMAND_FRAME: usize = 4096;
 
 /// Longest frame a node sends, in bytes: a refusal with its reason.
 pub const REPORT_FRAME: usize = 256;

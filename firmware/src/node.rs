@@ -18,7 +18,7 @@ use core::fmt::{self, Write as _};
 
 use agent_core::{
     agent::{Action, AgentState, Mode},
-    message::{Command, Observation, PROTOCOL, PolicyId, Report},
+    message::{COMMAND_FRAME, Command, Observation, PROTOCOL, PolicyId, Report},
     policy::{Policy, PolicyError, stated_length},
 };
 use embassy_time::{Duration, Instant};
@@ -29,8 +29,9 @@ use crate::{
     slot::PolicySlot,
 };
 
-/// Floats of working memory a node has for its policy (8 KiB).
-pub const WORKSPACE: usize = 2048;
+/// Floats of working memory a node has for its policy (16 KiB). A 20 × 20 window with 80 cells of
+/// the whole needs 22² for the patch, twice 480 for the features and two layers' outputs: under half.
+pub const WORKSPACE: usize = 4096;
 
 /// What carries out an agent's actions: the board's actuator, or a host that is only told.
 pub trait Actuator {
@@ -101,6 +102,11 @@ fn load(slot: &impl PolicySlot, length: usize) -> Result<Policy<'_>, Refusal> {
             needed: policy.workspace_len(),
         });
     }
+    if policy.frame_room() > COMMAND_FRAME {
+        return Err(Refusal::Observation {
+            needed: policy.frame_room(),
+        });
+    }
     Ok(policy)
 }
 
@@ -110,6 +116,7 @@ fn load(slot: &impl PolicySlot, length: usize) -> Result<Policy<'_>, Refusal> {
 enum Refusal {
     Policy(PolicyError),
     Workspace { needed: usize },
+    Observation { needed: usize },
 }
 
 impl fmt::Display for Refusal {
@@ -119,6 +126,10 @@ impl fmt::Display for Refusal {
             Self::Workspace { needed } => write!(
                 f,
                 "the policy needs {needed} floats of working memory and the node has {WORKSPACE}"
+            ),
+            Self::Observation { needed } => write!(
+                f,
+                "the policy's observations need frames of {needed} bytes and the node takes {COMMAND_FRAME}"
             ),
         }
     }

@@ -35,6 +35,11 @@ const TIMING: Timing = Timing {
 
 /// A small policy whose force follows the mean error of its 4 cells: one layer.
 fn policy(buffer: &mut [u32]) -> &[u8] {
+    policy_that_sees(4, buffer)
+}
+
+/// The same with another window, of which 4 samples are taken.
+fn policy_that_sees(window: u16, buffer: &mut [u32]) -> &[u8] {
     let dense = Dense {
         inputs: 4,
         outputs: 1,
@@ -45,11 +50,12 @@ fn policy(buffer: &mut [u32]) -> &[u8] {
         problem: "test",
         sensing: Sensing {
             axes: 1,
-            window: 4,
+            window,
             target: false,
             channels: [Channel::Error].into_iter().collect(),
             samples: 4,
             error_limit: 10.0,
+            wide: None,
         },
         network: Network {
             branch: Default::default(),
@@ -63,6 +69,7 @@ fn policy(buffer: &mut [u32]) -> &[u8] {
             velocity: None,
             low: [0.0; 2],
             high: [1.0; 2],
+            keep_out: Default::default(),
         },
         timing: TIMING,
         workspace: 0,
@@ -81,11 +88,8 @@ fn policy(buffer: &mut [u32]) -> &[u8] {
 }
 
 fn observation(field: &[f32; 6], now_us: u64) -> Observation<'_> {
-    Observation {
-        now_us,
-        position: [0.5, 0.0],
-        patch: Patch::line(field, &[], Span { first: 0, last: 5 }),
-    }
+    let patch = Patch::line(field, &[], Span { first: 0, last: 5 });
+    Observation::of_patch(now_us, [0.5, 0.0], patch)
 }
 
 /// The host's end of the line.
@@ -236,7 +240,7 @@ fn its_actions_are_those_of_the_agent_in_process() {
             let x = if seq % 9 == 4 { f32::NAN } else { x };
             let field = [0.0, x, -0.3, x * x, 1e30, 0.0];
             let seen = observation(&field, u64::from(seq) * 1_000);
-            let expected = agent.step(&seen.patch, seen.position, seen.now_us);
+            let expected = agent.step(&seen);
             let observe = Command::Observe {
                 seq,
                 observation: seen,
@@ -317,6 +321,23 @@ fn a_refused_policy_is_explained_and_the_node_takes_another() {
             }
         }
         host.upload(good).await;
+    });
+}
+
+/// 1000 cells are a frame of 4.1 kB and 1200 one of 4.9 kB; the node takes 4.6.
+#[test]
+fn a_policy_that_could_not_be_shown_its_window_is_refused() {
+    let (mut small, mut large) = ([0; 256], [0; 256]);
+    let small = policy_that_sees(1000, &mut small);
+    let large = policy_that_sees(1200, &mut large);
+    with_node(async |host| {
+        host.begin(large).await;
+        host.ask(Command::PolicyCommit, |report| match report {
+            Report::PolicyRefused { reason } => assert!(reason.contains("frames"), "{reason}"),
+            other => panic!("{other:?}"),
+        })
+        .await;
+        host.upload(small).await;
     });
 }
 

@@ -98,11 +98,8 @@ fn two_thousand_patches_give_the_same_bits_on_the_board_and_on_the_host() {
         };
         // Gaps long enough to hold, and now and then to fail safe.
         now_us += if rng.random_bool(0.05) { 50_000 } else { 1_000 };
-        let observation = Observation {
-            now_us,
-            position: [x, 0.0],
-            patch: Patch::line(&field, &target, inside),
-        };
+        let patch = Patch::line(&field, &target, inside);
+        let observation = Observation::of_patch(now_us, [x, 0.0], patch);
         let expected = host.step(&policy, &mut workspace, &observation);
         modes.insert(format!("{:?}", expected.mode));
         match board.ask(&Command::Observe { seq, observation }).unwrap() {
@@ -168,13 +165,9 @@ fn a_closed_loop_over_the_board_is_the_in_process_one_bit_for_bit() {
     .run(&episode, &mut |now| in_process.push(now.field.to_vec()))
     .unwrap();
 
-    let view = View {
-        window: usize::from(policy.header().sensing.window),
-        target: true,
-    };
     let swarm = Swarm::new(
         problem(),
-        view,
+        View::of(&policy),
         vec![OnBoard(board, None)],
         vec![[0.5, 0.0]],
     );

@@ -61,11 +61,7 @@ fn conversation(policy: &Policy, place: f64, others: usize) -> Wire {
     let own = others / 2;
     positions.insert(own, [place, 0.0]);
     let links = vec![Recorder::new(InProcess::new(policy)); positions.len()];
-    let view = View {
-        window: usize::from(policy.header().sensing.window),
-        target: policy.header().sensing.target,
-    };
-    let mut swarm = Swarm::new(problem(), view, links, positions);
+    let mut swarm = Swarm::new(problem(), View::of(policy), links, positions);
     let target = (problem().draw)(&mut episode_rng(1, 0)).target;
     let mut force = vec![0.0; problem().grid.len()];
     for step in 0..50 {

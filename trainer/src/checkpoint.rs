@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"TRAINING";
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
 
 /// A training, frozen between two steps.
@@ -27,6 +27,8 @@ pub struct Checkpoint {
     pub policy: PolicyConfig,
     /// Optimiser steps done.
     pub step: u64,
+    /// How often the training had to go back.
+    pub retreats: u32,
     /// Losses and validations so far.
     pub history: History,
     /// Seconds of training so far.

@@ -1,10 +1,10 @@
 //! Freezing a trained policy into the blob that agents carry, and reading one back for people.
 
 use crate::checkpoint::Checkpoint;
-use crate::learn::{Differentiation, Trainer};
-use crate::policy::{PolicyConfig, Shape};
+use crate::learn::Trainer;
+use crate::policy::PolicyConfig;
 use agent_core::policy::{
-    Activation, Channel, Dense, DenseWeights, Fusion, Header, Limits, Network, Norm, Policy,
+    Activation, Channel, Dense, DenseWeights, Disc, Header, Limits, Network, Norm, Policy,
     Provenance, Sensing, Timing, encode,
 };
 use agent_sim::problem::{self, Problem};
@@ -35,7 +35,7 @@ pub fn from_checkpoint(checkpoint: Checkpoint, device: &Device) -> Result<Vec<u8
         seed: checkpoint.config.seed,
         steps: checkpoint.step,
     };
-    let trainer = Trainer::resume(checkpoint, Differentiation::Fused, device)?;
+    let trainer = Trainer::resume(checkpoint, device)?;
     blob(
         problem,
         &trainer.policy_config,
@@ -59,7 +59,7 @@ pub fn blob(
         rest = others;
         DenseWeights { weights, bias }
     });
-    let header = header(problem, &config.shape, training)?;
+    let header = header(problem, config, training)?;
     // Weights may be padded; twice the parameters and a page for the header is plenty.
     let mut buffer = vec![0u32; 2 * parameters.len() + 4096];
     let blob = encode(&header, &layers, &mut buffer)
@@ -72,49 +72,60 @@ fn fold_gains(config: &PolicyConfig, parameters: &[f32]) -> Vec<f32> {
     let mut folded = parameters.to_vec();
     let [inputs, outputs] = config.shape.layers()[0];
     let rows = folded[..inputs * outputs].chunks_exact_mut(outputs);
-    for (i, row) in rows.enumerate() {
-        let gain = config.gains[usize::from(i >= inputs / 2)] as f32;
-        row.iter_mut().for_each(|w| *w *= gain);
+    for (gain, row) in config.sight.gains(config.shape.axes).iter().zip(rows) {
+        row.iter_mut().for_each(|w| *w *= *gain as f32);
     }
     folded
 }
 
-fn header(problem: &Problem, shape: &Shape, training: Training) -> Result<Header<'static>> {
+fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Result<Header<'static>> {
     let layer = |[inputs, outputs]: [usize; 2], norm, activation| Dense {
         inputs: inputs as u16,
         outputs: outputs as u16,
         norm,
         activation,
     };
+    let PolicyConfig { shape, sight } = config;
     let [b1, b2, t1, t2, fuse, head] = shape.layers();
     let list = |layers: [Dense; 2]| layers.into_iter().collect();
     let name = problem::by_name(problem.name)?.name;
     let period_us = (problem.control_interval * 1e6).round() as u32;
-    let [[low, _], [high, _]] = problem.reach.map(|corner| corner.map(|v| v as f32));
+    let [low, high] = problem.reach.map(|corner| corner.map(|v| v as f32));
     let soft = |sizes| layer(sizes, Norm::Soft, Activation::Tanh);
     let plain = |sizes| layer(sizes, Norm::None, Activation::Tanh);
+    let limit = |max: f64| (max > 0.0).then_some(max as f32);
+    let channels: &[Channel] = match shape.axes {
+        1 => &[Channel::Error, Channel::Slope],
+        _ => &[Channel::Error],
+    };
+    let discs = problem.keep_out.iter().map(|disc| Disc {
+        centre: disc.centre.map(|x| x as f32),
+        radius: disc.radius as f32,
+    });
     Ok(Header {
         problem: name,
         sensing: Sensing {
-            axes: 1,
-            window: problem.sensing.window as u16,
-            target: true,
-            channels: [Channel::Error, Channel::Slope].into_iter().collect(),
-            samples: problem.sensing.window as u16,
+            axes: shape.axes as u8,
+            window: sight.window as u16,
+            target: problem.tracking,
+            channels: channels.iter().copied().collect(),
+            samples: sight.window as u16,
             error_limit: ERROR_LIMIT,
+            wide: sight.wide.map(|cells| cells.map(|n| n as u8)),
         },
         network: Network {
             branch: list([soft(b1), soft(b2)]),
             frequencies: shape.frequencies.iter().map(|&f| f as f32).collect(),
             trunk: list([plain(t1), plain(t2)]),
-            fusion: Fusion::Concatenate,
+            fusion: shape.fusion,
             head: list([plain(fuse), layer(head, Norm::None, Activation::Identity)]),
         },
         limits: Limits {
-            force: Some(problem.actuation.force_max as f32),
-            velocity: Some(problem.actuation.velocity_max as f32),
-            low: [low, 0.0],
-            high: [high, 0.0],
+            force: limit(problem.actuation.force_max),
+            velocity: limit(problem.actuation.velocity_max),
+            low,
+            high,
+            keep_out: discs.collect(),
         },
         timing: Timing {
             period_us,
@@ -153,12 +164,21 @@ pub fn describe(blob: &[u8]) -> Result<String> {
         "sensing",
         format!(
             "window of {} cells → {} samples of {}, errors within ±{}",
-            sensing.window,
+            match sensing.axes {
+                1 => sensing.window.to_string(),
+                _ => format!("{0} × {0}", sensing.window),
+            },
             sensing.samples,
             channels.join(" and "),
             sensing.error_limit
         ),
     )?;
+    if let Some([rows, columns]) = sensing.wide {
+        line(
+            "wide view",
+            format!("{rows} × {columns} cells of the whole domain"),
+        )?;
+    }
     let network = &header.network;
     let show = |layers: &[Dense]| {
         let each = layers.iter().map(|l| {
@@ -215,6 +235,10 @@ pub fn describe(blob: &[u8]) -> Result<String> {
             &limits.high[..axes]
         ),
     )?;
+    for disc in &limits.keep_out {
+        let ([x, y], radius) = (disc.centre, disc.radius);
+        line("keep-out", format!("({x}, {y}), radius {radius}"))?;
+    }
     let timing = &header.timing;
     line(
         "timing",

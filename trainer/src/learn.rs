@@ -1,19 +1,24 @@
 //! The training loop: draw fresh episodes, roll them out, follow the gradient.
 
 use crate::checkpoint::Checkpoint;
-use crate::loss::{self, TERMS, Term};
+#[cfg(feature = "gpu")]
+use crate::gpu::{Gpu, GpuLoops};
+use crate::loss::{TERMS, Term};
 use crate::operation::{Batch, rollout};
 use crate::policy::{Policy, PolicyConfig};
-use crate::reference;
 use crate::rollout::ClosedLoop;
-use agent_sim::problem::{self, Episode, Problem};
+use crate::trial::Trial;
+use agent_sim::grid::Edge;
+use agent_sim::problem::{self, Episode, Headline, Problem};
 use agent_sim::random_field::episode_rng;
 use anyhow::{Context, Result, ensure};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device, Tensor};
+use indicatif::{ProgressBar, ProgressStyle};
 use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,52 +31,153 @@ pub struct TrainConfig {
     pub seed: u64,
     /// Episodes per step.
     pub batch: usize,
-    /// Swarm sizes; each step draws one of them, and a size named twice is drawn twice as often.
-    pub agents: Vec<usize>,
+    /// Episodes that are drawn once and then used again, each time moved along the ring or torus by
+    /// another distance; 0 to draw anew every time. For fields that take long to spin up.
+    pub pool: usize,
+    /// Solver steps per control interval.
+    pub substeps: usize,
     /// Control steps per episode.
     pub horizon: usize,
-    /// Learning rate of the first step.
-    pub learning_rate: f64,
-    /// Steps in which the learning rate halves.
-    pub half_life: f64,
+    /// Learning rate over the steps.
+    pub schedule: Schedule,
     /// Gradients longer than this are shortened to it.
     pub clip: f64,
-    /// Weight of the effort in the loss.
-    pub effort_weight: f64,
-    /// Weight of the error after the last step, besides the published terms.
-    pub final_weight: f64,
+    /// Weights of [`Term::ALL`] in the loss.
+    pub weights: [f64; TERMS],
+    /// What training episodes have beyond the published experiment.
+    pub hardening: Hardening,
     /// Steps between two validations.
     pub validate_every: u64,
     /// Episodes of a validation.
     pub validation_episodes: usize,
+    /// Validations without a better score after which training ends; 0 for never.
+    pub patience: u64,
+    /// Times that training goes back to the last good state, with half the learning rate, when the
+    /// loss stops being a number.
+    pub retreats: u32,
 }
 
-impl TrainConfig {
-    /// The published settings of a problem, except that every step draws fresh episodes.
-    pub fn of(problem: &Problem) -> Self {
-        Self {
-            seed: 0,
-            batch: 32,
-            agents: vec![problem.agents],
-            horizon: problem.horizon,
-            learning_rate: 1e-3,
-            half_life: 2000.0,
-            clip: 1.0,
-            effort_weight: problem.loss.effort,
-            final_weight: 0.0,
-            validate_every: 100,
-            validation_episodes: 128,
+/// Learning rate over the steps.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Schedule {
+    /// From `rate` on, halving every `half_life` steps.
+    Decay {
+        /// Rate of the first step.
+        rate: f64,
+        /// Steps in which it halves.
+        half_life: f64,
+    },
+    /// Up to `rate` over `warm_up` steps, then down half a cosine to a hundredth of it at `steps`.
+    Cosine {
+        /// Highest rate.
+        rate: f64,
+        /// Steps until then.
+        warm_up: u64,
+        /// Steps until the end.
+        steps: u64,
+    },
+}
+
+impl Schedule {
+    /// The learning rate of step `step`.
+    pub fn at(&self, step: u64) -> f64 {
+        match *self {
+            Self::Decay { rate, half_life } => rate * 0.5f64.powf(step as f64 / half_life),
+            Self::Cosine { rate, warm_up, .. } if step < warm_up => {
+                rate * (step + 1) as f64 / warm_up as f64
+            }
+            Self::Cosine {
+                rate,
+                warm_up,
+                steps,
+            } => {
+                let done = (step - warm_up) as f64 / steps.saturating_sub(warm_up).max(1) as f64;
+                let share = 0.5 * (1.0 + (std::f64::consts::PI * done.min(1.0)).cos());
+                rate * (0.01 + 0.99 * share)
+            }
+        }
+    }
+
+    /// The rate of step `step` as a share of the highest.
+    fn share(&self, step: u64) -> f64 {
+        let highest = match *self {
+            Self::Decay { rate, .. } | Self::Cosine { rate, .. } => rate,
+        };
+        self.at(step) / highest
+    }
+
+    /// The highest rate.
+    pub fn rate_mut(&mut self) -> &mut f64 {
+        match self {
+            Self::Decay { rate, .. } | Self::Cosine { rate, .. } => rate,
         }
     }
 }
 
-/// How the loop is differentiated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Differentiation {
-    /// One operation with a hand-written adjoint; CPU backends.
-    Fused,
-    /// Tensor operations; any backend.
-    Plain,
+/// What training episodes have beyond the published experiment, so that one policy serves other
+/// swarms, and swarms in which something goes wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hardening {
+    /// Swarm sizes; each step draws one of them, and a size named twice is drawn twice as often.
+    pub agents: Vec<usize>,
+    /// Forms of the problem, each step drawing one; an empty name is the problem as it is.
+    pub variants: Vec<String>,
+    /// Agents start up to this far from their place along each axis.
+    pub scatter: f64,
+    /// Share of the episodes in which agents die.
+    pub deadly_episodes: f64,
+    /// Largest share of the agents that die in one, at random times.
+    pub deaths: f64,
+    /// Largest standard deviation of sensor noise; every episode draws its own.
+    pub sensor_noise: f64,
+    /// Largest standard deviation of actuator noise; every episode draws its own.
+    pub actuator_noise: f64,
+    /// Most steps by which actions come late; every episode draws its own.
+    pub delay: usize,
+}
+
+impl Hardening {
+    /// The published experiment and nothing else.
+    pub fn none(problem: &Problem) -> Self {
+        Self {
+            agents: vec![problem.agents],
+            variants: vec![String::new()],
+            scatter: 0.0,
+            deadly_episodes: 0.0,
+            deaths: 0.0,
+            sensor_noise: 0.0,
+            actuator_noise: 0.0,
+            delay: 0,
+        }
+    }
+
+    /// Draws the conditions of one episode.
+    fn draw(&self, closed_loop: &ClosedLoop, episode: Episode, rng: &mut ChaCha8Rng) -> Trial {
+        let mut trial = Trial::plain(&closed_loop.problem, closed_loop.agents, episode);
+        let [low, high] = closed_loop.problem.reach;
+        if self.scatter > 0.0 {
+            for place in &mut trial.start {
+                for axis in 0..closed_loop.problem.grid.axes {
+                    let off = rng.random_range(-self.scatter..=self.scatter);
+                    place[axis] = (place[axis] + off).clamp(low[axis], high[axis]);
+                }
+            }
+        }
+        if rng.random_bool(self.deadly_episodes) {
+            let share = rng.random_range(0.0..=self.deaths);
+            for dies_at in &mut trial.dies_at {
+                if rng.random_bool(share) {
+                    *dies_at = rng.random_range(0..closed_loop.horizon);
+                }
+            }
+        }
+        let level = |rng: &mut ChaCha8Rng, most: f64| most * rng.random_range(0.0..=1.0);
+        trial.sensor_noise = level(rng, self.sensor_noise);
+        trial.actuator_noise = level(rng, self.actuator_noise);
+        trial.delay = rng.random_range(0..=self.delay);
+        trial.noise_seed = rng.random();
+        trial
+    }
 }
 
 /// Mean terms over a stretch of training steps.
@@ -97,9 +203,12 @@ pub struct Validation {
 }
 
 impl Validation {
-    /// Mean squared error after the last control step.
-    pub fn final_error(&self) -> f64 {
-        self.terms[Term::Final as usize]
+    /// The figure that the published table shows for a problem.
+    pub fn score(&self, headline: Headline) -> f64 {
+        match headline {
+            Headline::Final => self.terms[Term::Final as usize],
+            Headline::TimeMean => self.terms[Term::Track as usize],
+        }
     }
 }
 
@@ -133,10 +242,14 @@ impl History {
     }
 
     /// The best validation.
-    pub fn best(&self) -> Option<&Validation> {
-        self.validations
-            .iter()
-            .min_by(|a, b| a.final_error().total_cmp(&b.final_error()))
+    pub fn best(&self, headline: Headline) -> Option<&Validation> {
+        (self.validations.iter()).min_by(|a, b| a.score(headline).total_cmp(&b.score(headline)))
+    }
+
+    /// Validations since the best one.
+    pub fn since_best(&self, headline: Headline) -> u64 {
+        let best = self.best(headline).map_or(0, |best| best.step);
+        self.validations.iter().filter(|v| v.step > best).count() as u64
     }
 }
 
@@ -165,19 +278,30 @@ pub struct Trainer {
     pub step: u64,
     /// How it went.
     pub history: History,
-    differentiation: Differentiation,
+    /// How often it had to go back.
+    pub retreats: u32,
     device: Device,
     policy: Policy,
     optimiser: ModuleOptimizer,
-    /// One for each entry of `config.agents`.
+    /// Where to go back to: policy and optimiser as they last were when all was well.
+    good: (Policy, ModuleOptimizer),
+    /// One for each pair of a variant and an entry of the swarm sizes.
     closed_loops: Vec<Arc<ClosedLoop>>,
-    validation: Arc<[Episode]>,
+    /// The same loops on a GPU, if they are to run there.
+    #[cfg(feature = "gpu")]
+    gpu: Option<GpuLoops>,
+    pool: Vec<Episode>,
+    validation: Vec<Episode>,
 }
 
 /// Validation episodes come from the streams of this seed, flipped: never seen in training.
 const VALIDATION_SEED: u64 = 0x7661_6c69_6461_7465;
+/// The pool comes from the streams of this seed, flipped.
+const POOL_SEED: u64 = 0x706f_6f6c_706f_6f6c;
 /// Swarm sizes come from the streams of this seed, flipped.
 const SIZE_SEED: u64 = 0x7377_6172_6d73_697a;
+/// What befalls agents comes from the streams of this seed, flipped.
+const HARDENING_SEED: u64 = 0x6861_7264_656e_696e;
 
 impl Trainer {
     /// A training that has not begun.
@@ -185,70 +309,93 @@ impl Trainer {
         problem: &'static Problem,
         config: TrainConfig,
         policy_config: PolicyConfig,
-        differentiation: Differentiation,
         device: &Device,
-    ) -> Self {
+    ) -> Result<Self> {
         let device = device.clone().autodiff();
         let policy = policy_config.init(config.seed, &device);
         let optimiser = AdamConfig::new().with_epsilon(1e-8).init();
-        let mut by_size: BTreeMap<usize, Arc<ClosedLoop>> = BTreeMap::new();
-        let closed_loops = (config.agents.iter())
-            .map(|&agents| {
-                let closed_loop = by_size.entry(agents).or_insert_with(|| {
-                    let PolicyConfig { shape, gains } = policy_config.clone();
+        let mut by_size: BTreeMap<(&str, usize), Arc<ClosedLoop>> = BTreeMap::new();
+        let mut closed_loops = Vec::new();
+        for variant in &config.hardening.variants {
+            let problem = match variant.as_str() {
+                "" => *problem,
+                name => problem.with_variant(name)?,
+            };
+            let problem = problem.with_substeps(config.substeps)?;
+            for &agents in &config.hardening.agents {
+                let closed_loop = by_size.entry((variant, agents)).or_insert_with(|| {
                     Arc::new(ClosedLoop::new(
-                        problem,
+                        &problem,
                         agents,
                         config.horizon,
-                        shape,
-                        gains,
+                        &policy_config,
                     ))
                 });
-                closed_loop.clone()
-            })
-            .collect();
-        let validation = (0..config.validation_episodes as u64)
-            .into_par_iter()
-            .map(|k| (problem.draw)(&mut episode_rng(config.seed ^ VALIDATION_SEED, k)))
-            .collect::<Vec<_>>()
-            .into();
-        Self {
+                closed_loops.push(closed_loop.clone());
+            }
+        }
+        ensure!(
+            !closed_loops.is_empty(),
+            "a training needs a swarm size and a form of the problem"
+        );
+        ensure!(
+            config.pool == 0 || problem.grid.edge == Edge::Periodic,
+            "a pool of episodes is for fields without walls; train {} with a pool of 0",
+            problem.name
+        );
+        let pool = draw_episodes(problem, config.seed ^ POOL_SEED, config.pool, "training");
+        let validation = draw_episodes(
+            problem,
+            config.seed ^ VALIDATION_SEED,
+            config.validation_episodes,
+            "validation",
+        );
+        Ok(Self {
             problem,
             config,
             policy_config,
             step: 0,
             history: History::default(),
-            differentiation,
+            retreats: 0,
             device,
+            good: (policy.clone(), optimiser.clone()),
             policy,
             optimiser,
             closed_loops,
+            #[cfg(feature = "gpu")]
+            gpu: None,
+            pool,
             validation,
-        }
+        })
+    }
+
+    /// From now on rollouts run on a GPU; the parameters stay where they are.
+    #[cfg(feature = "gpu")]
+    pub fn use_gpu(&mut self, gpu: &Gpu) -> Result<()> {
+        let loops = GpuLoops::new(
+            gpu,
+            &self.closed_loops,
+            &self.policy_config,
+            self.config.batch,
+        )?;
+        self.gpu = Some(loops);
+        Ok(())
     }
 
     /// The training a checkpoint was taken from, to the bit.
-    pub fn resume(
-        checkpoint: Checkpoint,
-        differentiation: Differentiation,
-        device: &Device,
-    ) -> Result<Self> {
+    pub fn resume(checkpoint: Checkpoint, device: &Device) -> Result<Self> {
         let problem = problem::by_name(&checkpoint.problem)?;
-        let mut trainer = Self::new(
-            problem,
-            checkpoint.config,
-            checkpoint.policy,
-            differentiation,
-            device,
-        );
+        let mut trainer = Self::new(problem, checkpoint.config, checkpoint.policy, device)?;
         let fault = "the checkpoint's network or optimiser state cannot be read";
         let record =
             ModuleRecord::from_bytes(Bytes::from_bytes_vec(checkpoint.model)).context(fault)?;
         trainer.policy = trainer.policy.load_record(record);
         let state = Bytes::from_bytes_vec(checkpoint.optimiser);
         trainer.optimiser = trainer.optimiser.from_bytes(state).context(fault)?;
+        trainer.good = (trainer.policy.clone(), trainer.optimiser.clone());
         trainer.step = checkpoint.step;
         trainer.history = checkpoint.history;
+        trainer.retreats = checkpoint.retreats;
         Ok(trainer)
     }
 
@@ -260,6 +407,7 @@ impl Trainer {
             config: self.config.clone(),
             policy: self.policy_config.clone(),
             step: self.step,
+            retreats: self.retreats,
             history: self.history.clone(),
             seconds,
             model: self.policy.clone().into_record().into_bytes()?.to_vec(),
@@ -272,76 +420,88 @@ impl Trainer {
         &self.policy
     }
 
-    /// Learning rate of the next step.
-    pub fn learning_rate(&self) -> f64 {
-        self.config.learning_rate * 0.5f64.powf(self.step as f64 / self.config.half_life)
+    /// The figure by which policies of this problem are compared.
+    pub fn headline(&self) -> Headline {
+        self.problem.scoring.headline
     }
 
+    /// Learning rate of the next step.
+    pub fn learning_rate(&self) -> f64 {
+        self.config.schedule.at(self.step) * 0.5f64.powi(self.retreats as i32)
+    }
+
+    /// Weights of the next step. The centroid only shows the way: it fades with the learning rate, so
+    /// that the end is left to the score.
     fn weights(&self) -> [f64; TERMS] {
-        let mut weights = loss::weights(&self.problem.loss);
-        weights[Term::Effort as usize] = self.config.effort_weight;
-        weights[Term::Final as usize] = self.config.final_weight;
+        let mut weights = self.config.weights;
+        weights[Term::Centroid as usize] *= self.config.schedule.share(self.step);
         weights
     }
 
-    /// Terms of the episodes, [episodes, terms], differentiable.
-    fn rollout(&self, closed_loop: &Arc<ClosedLoop>, episodes: Arc<[Episode]>) -> Tensor<2> {
-        match self.differentiation {
-            Differentiation::Fused => rollout(
-                self.policy.flat(),
-                Batch {
-                    closed_loop: closed_loop.clone(),
-                    episodes,
-                },
-            ),
-            Differentiation::Plain => reference::rollout(
-                &self.policy,
-                &self.policy_config,
-                self.problem,
-                closed_loop.agents,
-                self.config.horizon,
-                &episodes,
-                &self.device,
-            ),
-        }
-    }
-
-    /// The swarm size of the next step: a draw that depends on the seed and the step alone, so
+    /// The closed loop of the next step: a draw that depends on the seed and the step alone, so
     /// that a resumed run goes on as if it had never stopped.
-    fn draw_size(&self) -> Arc<ClosedLoop> {
+    fn draw_loop(&self) -> Arc<ClosedLoop> {
         let mut rng = episode_rng(self.config.seed ^ SIZE_SEED, self.step);
         let index = rng.random_range(0..self.closed_loops.len());
         self.closed_loops[index].clone()
     }
 
+    /// Fresh episodes and what befalls the swarm in them.
+    fn draw_trials(&self, closed_loop: &ClosedLoop) -> Vec<Trial> {
+        let (seed, first) = (self.config.seed, self.step << 24);
+        (0..self.config.batch as u64)
+            .into_par_iter()
+            .map(|k| {
+                let mut rng = episode_rng(seed, first | k);
+                let episode = match self.pool.len() {
+                    0 => (self.problem.draw)(&mut rng),
+                    pool => {
+                        let shift = self.problem.grid.points.map(|n| rng.random_range(0..n));
+                        let state = &self.pool[rng.random_range(0..pool)];
+                        moved(state, self.problem.grid.points, shift)
+                    }
+                };
+                let mut rng = episode_rng(seed ^ HARDENING_SEED, first | k);
+                self.config.hardening.draw(closed_loop, episode, &mut rng)
+            })
+            .collect()
+    }
+
+    /// Fresh episodes for the next step.
+    pub fn draw(&self) -> Batch {
+        let closed_loop = self.draw_loop();
+        Batch {
+            trials: self.draw_trials(&closed_loop).into(),
+            closed_loop,
+        }
+    }
+
     /// One optimiser step on fresh episodes.
     pub fn step(&mut self) -> Result<StepReport> {
-        let draw = self.problem.draw;
-        let (seed, first) = (self.config.seed, self.step << 24);
-        let episodes: Vec<Episode> = (0..self.config.batch as u64)
-            .into_par_iter()
-            .map(|k| draw(&mut episode_rng(seed, first | k)))
-            .collect();
-        let weights = self.weights();
-        let terms = self.rollout(&self.draw_size(), episodes.into()).mean_dim(0);
-        let weighted = terms.clone()
-            * Tensor::<1>::from_floats(weights.map(|w| w as f32), &self.device).reshape([1, TERMS]);
-        let gradients = GradientsParams::from_grads(weighted.sum().backward(), &self.policy);
-        let (gradients, length) = clip(gradients, &self.policy, self.config.clip);
+        self.learn(self.draw())
+    }
 
-        let means = host(terms);
-        let terms: [f64; TERMS] = std::array::from_fn(|k| f64::from(means[k]));
+    /// One optimiser step on these episodes.
+    pub fn learn(&mut self, batch: Batch) -> Result<StepReport> {
+        let weights = self.weights();
+        let (terms, gradients) = self.differentiate(batch, &weights)?;
+        let (gradients, length) = clip(gradients, &self.policy, self.config.clip);
         let loss = terms.iter().zip(weights).map(|(t, w)| t * w).sum::<f64>();
-        ensure!(
-            loss.is_finite() && length.is_finite(),
-            "the loss stopped being a number at step {}; start again with a smaller --lr",
-            self.step
-        );
-        self.policy = self
-            .optimiser
-            .step(self.learning_rate(), self.policy.clone(), gradients);
+        if loss.is_finite() && length.is_finite() {
+            let rate = self.learning_rate();
+            self.policy = self.optimiser.step(rate, self.policy.clone(), gradients);
+            self.history.add(self.step + 1, loss, terms);
+        } else {
+            ensure!(
+                self.retreats < self.config.retreats,
+                "the loss stopped being a number at step {}; the last good state is kept; go on \
+                 from it with a smaller --lr, or allow more --retreats",
+                self.step
+            );
+            self.retreats += 1;
+            (self.policy, self.optimiser) = self.good.clone();
+        }
         self.step += 1;
-        self.history.add(self.step, loss, terms);
         Ok(StepReport {
             step: self.step,
             loss,
@@ -350,59 +510,146 @@ impl Trainer {
         })
     }
 
+    /// Mean terms of the episodes and the gradient of their weighted sum.
+    fn differentiate(
+        &mut self,
+        batch: Batch,
+        weights: &[f64; TERMS],
+    ) -> Result<([f64; TERMS], GradientsParams)> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            let Batch {
+                closed_loop,
+                trials,
+            } = &batch;
+            let parameters = self.policy.parameters();
+            let (terms, gradient) = gpu.gradient(closed_loop, &parameters, trials, weights)?;
+            // A product whose gradient is the GPU's: autodiff hands it on to the layers.
+            let gradient = Tensor::<1>::from_floats(gradient.as_slice(), &self.device);
+            let product = (self.policy.flat() * gradient).sum();
+            return Ok((
+                mean(&terms),
+                GradientsParams::from_grads(product.backward(), &self.policy),
+            ));
+        }
+        let terms = rollout(self.policy.flat(), batch).mean_dim(0);
+        let weights = weights.map(|w| w as f32);
+        let weights = Tensor::<1>::from_floats(weights, &self.device).reshape([1, TERMS]);
+        let loss = (terms.clone() * weights).sum();
+        let means = host(terms);
+        Ok((
+            std::array::from_fn(|k| f64::from(means[k])),
+            GradientsParams::from_grads(loss.backward(), &self.policy),
+        ))
+    }
+
     /// Scores the policy on the validation episodes and remembers the score; true if it is the
     /// best so far.
     ///
-    /// Several swarm sizes count alike: terms are geometric means over them, so that the best
-    /// policy is not merely the best one for the smallest swarm, whose errors are the largest.
-    pub fn validate(&mut self) -> bool {
-        let mut sizes = self.closed_loops.clone();
-        sizes.sort_by_key(|closed_loop| closed_loop.agents);
-        sizes.dedup_by_key(|closed_loop| closed_loop.agents);
-        let by_size: Vec<[f64; TERMS]> = sizes.iter().map(|s| self.mean_terms(s)).collect();
-        let count = by_size.len() as f64;
-        let terms = match by_size[..] {
+    /// Policies are compared in the published swarm, or in the first of the sizes if that one is not
+    /// trained with; several forms of the problem count alike, by the geometric mean.
+    pub fn validate(&mut self) -> Result<bool> {
+        let sizes = &self.config.hardening.agents;
+        let published = sizes.contains(&self.problem.agents);
+        let agents = if published {
+            self.problem.agents
+        } else {
+            sizes[0]
+        };
+        let mut loops: Vec<Arc<ClosedLoop>> = Vec::new();
+        for closed_loop in self.closed_loops.iter().filter(|l| l.agents == agents) {
+            if !loops.iter().any(|l| Arc::ptr_eq(l, closed_loop)) {
+                loops.push(closed_loop.clone());
+            }
+        }
+        let by_form = loops.iter().map(|l| self.mean_terms(l));
+        let by_form: Vec<[f64; TERMS]> = by_form.collect::<Result<_>>()?;
+        let count = by_form.len() as f64;
+        let terms = match by_form[..] {
             [only] => only,
             _ => std::array::from_fn(|k| {
-                (by_size.iter().map(|t| t[k].ln()).sum::<f64>() / count).exp()
+                (by_form.iter().map(|t| t[k].ln()).sum::<f64>() / count).exp()
             }),
         };
         let validation = Validation {
             step: self.step,
             terms,
         };
-        let best = self
-            .history
-            .best()
-            .is_none_or(|b| validation.final_error() < b.final_error());
+        let (headline, score) = (self.headline(), validation.score(self.headline()));
+        let best = score.is_finite()
+            && (self.history.best(headline)).is_none_or(|b| score < b.score(headline));
         self.history.validations.push(validation);
-        best
+        if score.is_finite() {
+            self.good = (self.policy.clone(), self.optimiser.clone());
+        }
+        Ok(best)
     }
 
-    /// Mean terms of the validation episodes with one swarm size.
-    fn mean_terms(&self, closed_loop: &Arc<ClosedLoop>) -> [f64; TERMS] {
-        match self.differentiation {
-            Differentiation::Fused => {
-                let parameters = self.policy.parameters();
-                let mut sums = [0.0; TERMS];
-                // In portions as large as a training batch: their traces are there already.
-                for episodes in self.validation.chunks(self.config.batch) {
-                    let (terms, tape) = closed_loop.forward(&parameters, episodes);
-                    closed_loop.recycle(tape);
-                    for terms in terms {
-                        for (sum, term) in sums.iter_mut().zip(terms) {
-                            *sum += term;
-                        }
-                    }
-                }
-                sums.map(|sum| sum / self.validation.len() as f64)
+    /// Whether validation has not become better for so long that it is not worth going on.
+    pub fn is_stale(&self) -> bool {
+        let patience = self.config.patience;
+        patience > 0 && self.history.since_best(self.headline()) >= patience
+    }
+
+    /// Mean terms of the validation episodes in one closed loop, undisturbed.
+    fn mean_terms(&mut self, closed_loop: &ClosedLoop) -> Result<[f64; TERMS]> {
+        let parameters = self.policy.parameters();
+        let mut all = Vec::with_capacity(self.validation.len());
+        // In portions as large as a training batch: their traces are there already.
+        for episodes in self.validation.chunks(self.config.batch) {
+            let plain =
+                |e: &Episode| Trial::plain(&closed_loop.problem, closed_loop.agents, e.clone());
+            let trials: Vec<Trial> = episodes.iter().map(plain).collect();
+            #[cfg(feature = "gpu")]
+            if let Some(gpu) = &mut self.gpu {
+                all.extend(gpu.terms(closed_loop, &parameters, &trials)?);
+                continue;
             }
-            Differentiation::Plain => {
-                let terms = self.rollout(closed_loop, self.validation.clone());
-                let means = host(terms.mean_dim(0));
-                std::array::from_fn(|k| f64::from(means[k]))
-            }
+            let (terms, tape) = closed_loop.forward(&parameters, &trials);
+            closed_loop.recycle(tape);
+            all.extend(terms);
         }
+        Ok(mean(&all))
+    }
+}
+
+fn mean(episodes: &[[f64; TERMS]]) -> [f64; TERMS] {
+    let count = episodes.len() as f64;
+    std::array::from_fn(|k| episodes.iter().map(|terms| terms[k]).sum::<f64>() / count)
+}
+
+/// Draws episodes, with a bar where that takes long.
+fn draw_episodes(problem: &Problem, seed: u64, count: usize, what: &str) -> Vec<Episode> {
+    let bar = ProgressBar::new(count as u64);
+    let style =
+        ProgressStyle::with_template("drawing {msg} episodes {bar:30} {pos}/{len} eta {eta}");
+    bar.set_style(style.expect("a valid template"));
+    bar.set_message(what.to_owned());
+    let episodes = (0..count as u64)
+        .into_par_iter()
+        .map(|k| {
+            let episode = (problem.draw)(&mut episode_rng(seed, k));
+            bar.inc(1);
+            episode
+        })
+        .collect();
+    bar.finish_and_clear();
+    episodes
+}
+
+/// The same task elsewhere on a ring or torus.
+fn moved(episode: &Episode, [rows, columns]: [usize; 2], [down, right]: [usize; 2]) -> Episode {
+    let roll = |field: &[f32]| {
+        (0..rows * columns)
+            .map(|k| {
+                let (i, j) = ((k / columns + down) % rows, (k % columns + right) % columns);
+                field[i * columns + j]
+            })
+            .collect()
+    };
+    Episode {
+        initial: roll(&episode.initial),
+        target: roll(&episode.target),
     }
 }
 
@@ -444,4 +691,41 @@ fn clip(gradients: GradientsParams, policy: &Policy, limit: f64) -> (GradientsPa
     let mut scale = Scale(gradients, GradientsParams::new(), limit / length);
     policy.visit(&mut scale);
     (scale.1, length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_schedules_go_where_they_should() {
+        let decay = Schedule::Decay {
+            rate: 1e-3,
+            half_life: 2000.0,
+        };
+        assert_eq!((decay.at(0), decay.at(2000)), (1e-3, 5e-4));
+        let cosine = Schedule::Cosine {
+            rate: 1e-3,
+            warm_up: 50,
+            steps: 500,
+        };
+        assert_eq!(
+            (cosine.at(0), cosine.at(49), cosine.at(50)),
+            (2e-5, 1e-3, 1e-3)
+        );
+        // Half-way down the cosine: (0.01 + 0.99/2) of the rate.
+        assert!((cosine.at(275) - 5.05e-4).abs() < 1e-9);
+        assert!((cosine.at(500) - 1e-5).abs() < 1e-12 && cosine.at(900) == cosine.at(500));
+    }
+
+    #[test]
+    fn a_moved_episode_is_the_same_one_elsewhere() {
+        let episode = Episode {
+            initial: (0..6).map(|k| k as f32).collect(),
+            target: vec![0.0; 6],
+        };
+        let moved = moved(&episode, [2, 3], [1, 2]);
+        // Row 1 first, column 2 first.
+        assert_eq!(moved.initial, [5.0, 3.0, 4.0, 2.0, 0.0, 1.0]);
+    }
 }

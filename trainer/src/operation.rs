@@ -9,7 +9,7 @@
 
 use crate::loss::TERMS;
 use crate::rollout::{ClosedLoop, Tape};
-use agent_sim::problem::Episode;
+use crate::trial::Trial;
 use burn::backend::autodiff::{
     checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
     grads::Gradients,
@@ -26,7 +26,7 @@ pub struct Batch {
     /// The loop.
     pub closed_loop: Arc<ClosedLoop>,
     /// The episodes.
-    pub episodes: Arc<[Episode]>,
+    pub trials: Arc<[Trial]>,
 }
 
 /// Terms of every episode, [episodes, terms], unweighted; differentiable in `parameters`.
@@ -63,7 +63,7 @@ fn forward<B: Backend>(parameters: FloatTensor<B>, batch: &Batch) -> (FloatTenso
     let device = parameters.device();
     let (terms, tape) = batch
         .closed_loop
-        .forward(&to_host::<B>(parameters), &batch.episodes);
+        .forward(&to_host::<B>(parameters), &batch.trials);
     (terms_to_tensor::<B>(&terms, &device), tape)
 }
 
@@ -109,7 +109,7 @@ impl<B: Backend> Backward<B, 1> for RolloutBackward {
         let (batch, tape) = ops.state;
         let tape = tape.lock().unwrap_or_else(|e| e.into_inner()).take();
         let tape = tape.expect("a rollout is differentiated once");
-        let gradient = batch.closed_loop.backward(tape, &g_terms);
+        let gradient = batch.closed_loop.backward(tape, &batch.trials, &g_terms);
         let length = gradient.len();
         grads.register::<B>(parent.id, to_tensor::<B>(gradient, &[length], &device));
     }

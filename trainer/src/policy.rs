@@ -1,9 +1,10 @@
 //! The policy every agent carries, as a Burn module.
 //!
-//! A DeepONet: the *branch* reads the window of the error field around the agent, the *trunk*
-//! reads where the agent is, a fusion layer joins them into a force and a velocity.
+//! A DeepONet: the *branch* reads the error field around the agent, the *trunk* reads where the
+//! agent is, a fusion layer joins them into a force and a velocity.
 
-use agent_sim::problem::Problem;
+use agent_core::policy::Fusion;
+use agent_sim::problem::{Actuation, Problem};
 use burn::module::{Module, Param, ParamId};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::activation::tanh;
@@ -19,49 +20,60 @@ use crate::adjoint::elementwise::NORM_FLOOR;
 /// Layer sizes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
-    /// Window features: errors, then slopes.
-    pub window: usize,
+    /// Values the branch reads, see [`Sight`].
+    pub features: usize,
     /// Branch layers, each dense, soft norm, tanh.
     pub branch: [usize; 2],
-    /// The trunk reads sin(πfξ) for these f, then cos(πfξ).
+    /// Space dimensions.
+    pub axes: usize,
+    /// The trunk reads sin(πfs) for these f and every axis, then cos(πfs), with s the position
+    /// scaled to 0..1.
     pub frequencies: Vec<f64>,
     /// Trunk layers, each dense, tanh.
     pub trunk: [usize; 2],
-    /// Fusion layer on [branch, trunk]: dense, tanh.
+    /// How branch and trunk come together.
+    pub fusion: Fusion,
+    /// Fusion layer: dense, tanh.
     pub fuse: usize,
+    /// Outputs: force, if agents have one, then velocity along each axis, if they move.
+    pub actions: usize,
 }
 
 impl Shape {
-    /// Force and velocity.
-    pub const ACTIONS: usize = 2;
-
-    /// The published network, reading the raw window. (The published one stretches the window from
-    /// 8 to 20 points first; that is a linear map in front of a linear layer.)
-    pub fn published(problem: &Problem) -> Self {
+    /// The published sizes on `sight`.
+    fn published(problem: &Problem, sight: &Sight) -> Self {
+        let fuse = if problem.grid.axes == 1 { 32 } else { 64 };
         Self {
-            window: 2 * problem.sensing.window,
+            features: sight.features(problem.grid.axes),
             branch: [64, 64],
+            axes: problem.grid.axes,
             frequencies: vec![1.0, 2.0, 4.0, 8.0],
             trunk: [32, 32],
-            fuse: 32,
+            fusion: Fusion::Concatenate,
+            fuse,
+            actions: actions(problem),
         }
     }
 
     /// Position features.
     pub fn fourier(&self) -> usize {
-        2 * self.frequencies.len()
+        2 * self.axes * self.frequencies.len()
     }
 
     /// [inputs, outputs] of the dense layers: branch 1 and 2, trunk 1 and 2, fusion, head.
     pub fn layers(&self) -> [[usize; 2]; 6] {
         let ([b1, b2], [t1, t2]) = (self.branch, self.trunk);
+        let joint = match self.fusion {
+            Fusion::Concatenate => b2 + t2,
+            Fusion::Multiply => b2,
+        };
         [
-            [self.window, b1],
+            [self.features, b1],
             [b1, b2],
             [self.fourier(), t1],
             [t1, t2],
-            [b2 + t2, self.fuse],
-            [self.fuse, Self::ACTIONS],
+            [joint, self.fuse],
+            [self.fuse, self.actions],
         ]
     }
 
@@ -71,33 +83,97 @@ impl Shape {
     }
 }
 
+/// Outputs that the agents of a problem need.
+fn actions(problem: &Problem) -> usize {
+    let Actuation {
+        force_max,
+        velocity_max,
+        ..
+    } = problem.actuation;
+    usize::from(force_max > 0.0) + usize::from(velocity_max > 0.0) * problem.grid.axes
+}
+
+/// What an agent is shown and how it is scaled. The factors are folded into the first layer when
+/// the policy is exported.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sight {
+    /// Cells of the window along each axis. On a line the agent sees the errors in it and their
+    /// slopes; on a plane the errors alone, from which a dense layer can form slopes itself.
+    pub window: usize,
+    /// Factor of the errors.
+    pub error_gain: f64,
+    /// Factor of the slopes.
+    pub slope_gain: f64,
+    /// Cells along each axis of a coarse view of the whole domain, if there is one.
+    pub wide: Option<[usize; 2]>,
+    /// Factor of the coarse view's errors.
+    pub wide_gain: f64,
+}
+
+impl Sight {
+    /// Values of the window, all channels.
+    pub fn local(&self, axes: usize) -> usize {
+        match axes {
+            1 => 2 * self.window,
+            _ => self.window * self.window,
+        }
+    }
+
+    /// Values of the coarse view.
+    pub fn coarse(&self) -> usize {
+        self.wide.map_or(0, |[a, b]| a * b)
+    }
+
+    /// Values the branch reads.
+    pub fn features(&self, axes: usize) -> usize {
+        self.local(axes) + self.coarse()
+    }
+
+    /// The factor of each value.
+    pub fn gains(&self, axes: usize) -> Vec<f64> {
+        let repeat = std::iter::repeat_n::<f64>;
+        let local = match axes {
+            1 => repeat(self.error_gain, self.window).chain(repeat(self.slope_gain, self.window)),
+            _ => repeat(self.error_gain, self.local(axes)).chain(repeat(0.0, 0)),
+        };
+        local.chain(repeat(self.wide_gain, self.coarse())).collect()
+    }
+}
+
 /// What makes a [`Policy`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PolicyConfig {
     /// Layer sizes.
     pub shape: Shape,
-    /// Constant factors on the two channels of the window, [error, slope]; folded into the first
-    /// layer when the policy is exported.
-    pub gains: [f64; 2],
+    /// What it reads.
+    pub sight: Sight,
 }
 
 impl PolicyConfig {
-    /// The default for a problem.
-    pub fn of(problem: &Problem) -> Self {
+    /// The published layers on `sight`.
+    pub fn new(problem: &Problem, sight: Sight) -> Self {
         Self {
-            shape: Shape::published(problem),
-            gains: DEFAULT_GAINS,
+            shape: Shape::published(problem, &sight),
+            sight,
         }
     }
 
-    /// A fresh policy: weights normal with variance 1/inputs, biases zero.
+    /// The default for a problem.
+    pub fn of(problem: &Problem) -> Self {
+        crate::recipe::of(problem).policy
+    }
+
+    /// A fresh policy: weights normal with variance 1/inputs, those of the head a tenth as large, so
+    /// that agents begin by doing little; biases zero.
     pub fn init(&self, seed: u64, device: &Device) -> Policy {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(u64::MAX); // not one of the episodes' streams
         let mut parameters = Vec::with_capacity(self.shape.parameters());
-        for [inputs, outputs] in self.shape.layers() {
-            let normal =
-                Normal::new(0.0, (inputs as f64).powf(-0.5)).expect("a positive deviation");
+        let layers = self.shape.layers();
+        for (k, [inputs, outputs]) in layers.into_iter().enumerate() {
+            let share = if k + 1 == layers.len() { 0.1 } else { 1.0 };
+            let deviation = share * (inputs as f64).powf(-0.5);
+            let normal = Normal::new(0.0, deviation).expect("a positive deviation");
             parameters.extend((0..inputs * outputs).map(|_| normal.sample(&mut rng) as f32));
             parameters.extend(std::iter::repeat_n(0.0, outputs));
         }
@@ -140,10 +216,6 @@ impl PolicyConfig {
     }
 }
 
-/// Factors that bring both channels to order one: neighbouring grid points differ by about a
-/// tenth of the field.
-const DEFAULT_GAINS: [f64; 2] = [1.0, 10.0];
-
 /// The network. Its parameters, visited in declaration order, are [`Shape::layers`].
 #[derive(Module, Debug)]
 pub struct Policy {
@@ -156,22 +228,23 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Actions in (−1, 1), [agents, 2], from windows [agents, features] (gains applied) and
-    /// positions [agents, 1].
+    /// Actions in (−1, 1), [agents, actions], from windows [agents, features] (gains applied) and
+    /// scaled positions [agents, axes].
     pub fn forward(&self, shape: &Shape, windows: Tensor<2>, positions: Tensor<2>) -> Tensor<2> {
         let branch = soft_norm_tanh(self.branch_1.forward(windows));
         let branch = soft_norm_tanh(self.branch_2.forward(branch));
-        let angles: Vec<_> = shape
-            .frequencies
-            .iter()
-            .map(|f| positions.clone() * PI * *f)
-            .collect();
-        let angles = Tensor::cat(angles, 1);
+        let waves =
+            (0..shape.axes).flat_map(|axis| shape.frequencies.iter().map(move |f| (axis, f)));
+        let angles = waves.map(|(axis, f)| positions.clone().narrow(1, axis, 1) * PI * *f);
+        let angles = Tensor::cat(angles.collect(), 1);
         let fourier = Tensor::cat(vec![angles.clone().sin(), angles.cos()], 1);
         let trunk = tanh(self.trunk_1.forward(fourier));
         let trunk = tanh(self.trunk_2.forward(trunk));
-        let fused = tanh(self.fuse.forward(Tensor::cat(vec![branch, trunk], 1)));
-        tanh(self.head.forward(fused))
+        let joint = match shape.fusion {
+            Fusion::Concatenate => Tensor::cat(vec![branch, trunk], 1),
+            Fusion::Multiply => branch * trunk,
+        };
+        tanh(self.head.forward(tanh(self.fuse.forward(joint))))
     }
 
     fn layers(&self) -> [&Linear; 6] {

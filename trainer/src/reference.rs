@@ -1,8 +1,8 @@
-//! The same closed loop from plain tensor operations, on any backend.
+//! The closed loop of heat-1d from plain tensor operations.
 //!
-//! Slow and obvious: the oracle for [`crate::rollout`], and what GPU backends run.
+//! Slow and obvious: the oracle for [`crate::rollout`].
 
-use crate::adjoint::physics::{diffusion_ratio, implicit_inverse};
+use crate::adjoint::physics::heat_1d::{diffusion_ratio, implicit_inverse};
 use crate::loss::TERMS;
 use crate::policy::{Policy, PolicyConfig};
 use agent_sim::problem::{Episode, Problem};
@@ -29,7 +29,12 @@ pub fn rollout(
     let mut velocity_before: Option<Tensor<2>> = None;
     let mut sums: Option<Tensor<2>> = None;
     for step in 0..horizon {
-        let windows = rod.observe(field.clone() - target.clone(), &positions, config.gains);
+        let windows = rod.observe(
+            config.sight.window,
+            field.clone() - target.clone(),
+            &positions,
+            [config.sight.error_gain, config.sight.slope_gain],
+        );
         let rows = episodes.len() * agents;
         let action = policy.forward(&config.shape, windows, positions.clone().reshape([rows, 1]));
         let component = |k: usize, scale: f64| {
@@ -59,6 +64,10 @@ pub fn rollout(
         } else {
             track.zeros_like()
         };
+        let late = match step + horizon.div_ceil(10) >= horizon {
+            true => track.clone() / horizon.div_ceil(10) as f64,
+            false => track.zeros_like(),
+        };
         let terms = Tensor::cat(
             vec![
                 track / horizon as f64,
@@ -66,7 +75,10 @@ pub fn rollout(
                 bound / horizon as f64,
                 collision / horizon as f64,
                 change / (horizon - 1).max(1) as f64,
-                last,
+                last.clone(),
+                last.zeros_like(),
+                last.zeros_like(),
+                late,
             ],
             1,
         );
@@ -151,8 +163,14 @@ impl<'a> Rod<'a> {
     }
 
     /// [episodes · agents, features]
-    fn observe(&self, error: Tensor<2>, positions: &Tensor<2>, gains: [f64; 2]) -> Tensor<2> {
-        let (points, n) = (self.problem.sensing.window, self.problem.grid.len());
+    fn observe(
+        &self,
+        points: usize,
+        error: Tensor<2>,
+        positions: &Tensor<2>,
+        gains: [f64; 2],
+    ) -> Tensor<2> {
+        let n = self.problem.grid.len();
         let slope = error.clone().matmul(self.slope.clone());
         // The cell has no gradient: it may as well be found on the host.
         let positions: Vec<f32> = positions

@@ -4,6 +4,7 @@ use crate::learn::{History, TrainConfig};
 use crate::loss::Term;
 use crate::policy::PolicyConfig;
 use crate::store::write_atomically;
+use agent_sim::problem::Headline;
 use anyhow::{Result, anyhow};
 use plotters::prelude::*;
 use serde_json::{Map, Value, json};
@@ -21,6 +22,8 @@ pub struct Report<'a> {
     pub step: u64,
     /// Seconds of training.
     pub seconds: f64,
+    /// The figure by which policies are compared.
+    pub headline: Headline,
     /// Losses and validations.
     pub history: &'a History,
 }
@@ -54,7 +57,7 @@ impl Report<'_> {
             "config": self.config,
             "policy": self.policy,
             "parameters": self.policy.shape.parameters(),
-            "best": self.history.best().map(validation),
+            "best": self.history.best(self.headline).map(validation),
             "latest": self.history.validations.last().map(validation),
             "loss": self.history.stretches.iter().map(|s| json!({
                 "step": s.step, "loss": s.loss, "terms": terms(&s.terms),
@@ -75,7 +78,7 @@ impl Report<'_> {
             .map(|s| (s.step as f64, s.terms[Term::Track as usize]))
             .collect();
         let validation: Vec<(f64, f64)> = (self.history.validations.iter())
-            .map(|v| (v.step as f64, v.final_error()))
+            .map(|v| (v.step as f64, v.score(self.headline)))
             .collect();
         let all = || {
             loss.iter()
@@ -131,10 +134,7 @@ fn draw(
             "mean squared error over the episode (training)",
             RGBColor(31, 119, 180),
         ),
-        (
-            "final mean squared error (validation)",
-            RGBColor(214, 39, 40),
-        ),
+        ("score (validation)", RGBColor(214, 39, 40)),
     ];
     for ((name, colour), points) in styles.into_iter().zip(curves) {
         chart

@@ -1,9 +1,9 @@
 //! A training on disk: `<out>/<problem>/{latest, best, report.json, loss.svg}`.
 
 use crate::checkpoint::Checkpoint;
-use crate::learn::{Differentiation, TrainConfig, Trainer, Validation};
+use crate::learn::{StepReport, TrainConfig, Trainer};
 use crate::loss::Term;
-use crate::policy::PolicyConfig;
+use crate::recipe::Recipe;
 use crate::report::Report;
 use agent_sim::problem::Problem;
 use anyhow::{Context, Result, bail, ensure};
@@ -40,19 +40,21 @@ pub struct Run {
 pub enum Outcome {
     /// All steps are done.
     Finished,
+    /// Validation had stopped becoming better.
+    Stale,
     /// Asked to stop; the state is on disk.
     Interrupted,
 }
 
 impl Run {
-    /// Opens the run of `problem` under `out`. `change` edits the default settings of a new run;
-    /// a resumed one keeps its own, and `change` must agree with them.
+    /// Opens the run of `problem` under `out`. `change` edits the recipe's settings of a new run; a
+    /// resumed one keeps its own, and `change` must agree with them.
     pub fn open(
         problem: &'static Problem,
         out: &Path,
         existing: Existing,
+        recipe: Recipe,
         change: impl Fn(&mut TrainConfig),
-        differentiation: Differentiation,
         device: &Device,
     ) -> Result<Self> {
         let folder = out.join(problem.name);
@@ -75,7 +77,7 @@ impl Run {
                 differences(&checkpoint.config, &asked)?
             );
             let before = checkpoint.seconds;
-            let trainer = Trainer::resume(checkpoint, differentiation, device)
+            let trainer = Trainer::resume(checkpoint, device)
                 .with_context(|| format!("cannot resume from '{}'", latest.display()))?;
             return Ok(Self {
                 folder,
@@ -95,15 +97,11 @@ impl Run {
                 folder.display()
             )
         })?;
-        let mut config = TrainConfig::of(problem);
-        change(&mut config);
-        let trainer = Trainer::new(
-            problem,
-            config,
-            PolicyConfig::of(problem),
-            differentiation,
-            device,
-        );
+        let Recipe {
+            policy, mut train, ..
+        } = recipe;
+        change(&mut train);
+        let trainer = Trainer::new(problem, train, policy, device)?;
         let run = Self {
             folder,
             trainer,
@@ -120,6 +118,12 @@ impl Run {
     /// The training itself.
     pub fn trainer(&self) -> &Trainer {
         &self.trainer
+    }
+
+    /// From now on rollouts run on a GPU.
+    #[cfg(feature = "gpu")]
+    pub fn use_gpu(&mut self, gpu: &crate::gpu::Gpu) -> Result<()> {
+        self.trainer.use_gpu(gpu)
     }
 
     /// Where the run is kept.
@@ -140,6 +144,7 @@ impl Run {
             policy: &self.trainer.policy_config,
             step: self.trainer.step,
             seconds,
+            headline: self.trainer.headline(),
             history: &self.trainer.history,
         }
         .write(&self.folder)
@@ -150,11 +155,12 @@ impl Run {
         let began = Instant::now();
         let seconds = |before: f64| before + began.elapsed().as_secs_f64();
         let progress = Progress::new(self.trainer.step, steps);
-        while self.trainer.step < steps && !stop.load(Ordering::Relaxed) {
+        let ended = |trainer: &Trainer| trainer.step >= steps || trainer.is_stale();
+        while !ended(&self.trainer) && !stop.load(Ordering::Relaxed) {
             let report = self.trainer.step()?;
             let step = report.step;
             if step.is_multiple_of(self.trainer.config.validate_every) || step == steps {
-                let best = self.trainer.validate();
+                let best = self.trainer.validate()?;
                 // `best` first: a crash in between repeats the steps since the last `latest`.
                 if best {
                     self.save("best", seconds(self.before))?;
@@ -164,19 +170,15 @@ impl Run {
             if step.is_multiple_of(SAVE_EVERY) || step == steps {
                 self.save("latest", seconds(self.before))?;
             }
-            progress.show(
-                step,
-                report.loss,
-                &report.terms,
-                &self.trainer.history.validations,
-            );
+            progress.show(&self.trainer, &report);
         }
         progress.finish();
-        let outcome = match self.trainer.step < steps {
-            true => Outcome::Interrupted,
-            false => Outcome::Finished,
+        let outcome = match (self.trainer.step < steps, self.trainer.is_stale()) {
+            (false, _) => Outcome::Finished,
+            (true, true) => Outcome::Stale,
+            (true, false) => Outcome::Interrupted,
         };
-        if outcome == Outcome::Interrupted {
+        if outcome != Outcome::Finished {
             self.save("latest", seconds(self.before))?;
         }
         self.before = seconds(self.before);
@@ -223,19 +225,20 @@ impl Progress {
         }
     }
 
-    fn show(&self, step: u64, loss: f64, terms: &[f64], validations: &[Validation]) {
-        let mut message = format!("loss {loss:.4}");
-        for term in [
-            Term::Track,
-            Term::Effort,
-            Term::Bound,
-            Term::Collision,
-            Term::Acceleration,
-        ] {
-            message += &format!("  {} {:.1e}", term.name(), terms[term as usize]);
+    fn show(&self, trainer: &Trainer, report: &StepReport) {
+        let (step, weights) = (report.step, trainer.config.weights);
+        let mut message = format!("loss {:.4}", report.loss);
+        for term in Term::ALL {
+            let k = term as usize;
+            if weights[k] != 0.0 {
+                message += &format!("  {} {:.1e}", term.name(), report.terms[k]);
+            }
         }
-        if let Some(validation) = validations.last() {
-            message += &format!("  validation {:.2e}", validation.final_error());
+        if let Some(validation) = trainer.history.validations.last() {
+            message += &format!("  validation {:.2e}", validation.score(trainer.headline()));
+        }
+        if trainer.retreats > 0 {
+            message += &format!("  went back {} times", trainer.retreats);
         }
         self.bar.set_position(step);
         if self.bar.is_hidden() {

@@ -67,7 +67,7 @@ fn measure(elf: &Path, blob: &Blob) -> Result<f64> {
     node.upload(blob.bytes())?;
     let mut counts = Vec::new();
     for seq in 0..STEPS {
-        let scene = Scene::new(&policy, seq, STEPS)?;
+        let scene = Scene::new(&policy, seq, STEPS);
         let observation = scene.observation();
         match node.ask(&Command::Observe { seq, observation })? {
             Report::Action { action, ticks, .. } if action.mode == Mode::Active => {

@@ -25,7 +25,8 @@ use std::{
 };
 
 use agent_core::message::{
-    CHUNK, Command, FrameReader, PROTOCOL, PolicyId, Report, decode_frame, encode_frame,
+    CHUNK, COMMAND_FRAME, Command, FrameReader, PROTOCOL, PolicyId, Report, decode_frame,
+    encode_frame,
 };
 use tempfile::TempDir;
 
@@ -82,8 +83,6 @@ pub enum EmulatorError {
     Io(#[from] io::Error),
 }
 
-/// Longest frame sent; what a node takes.
-const COMMAND_FRAME: usize = 4096;
 /// Longest frame taken; more than any node sends.
 const REPORT_FRAME: usize = 1024;
 

@@ -41,11 +41,16 @@ fn compare(node: &mut Emulator, blob: &Blob, observations: u32) -> Result<()> {
         "{:>5} {:>10} {:>12} {:>12} {:>10}  same bits as on the host",
         "step", "position", "force", "velocity", "mode"
     );
+    let axes = usize::from(policy.header().sensing.axes);
+    let list = |values: &[f32], digits: usize| -> String {
+        let each: Vec<String> = values.iter().map(|x| format!("{x:.digits$}")).collect();
+        each.join(" ")
+    };
     let mut differing = 0;
     for step in 0..observations {
-        let scene = Scene::new(&policy, step, observations)?;
+        let scene = Scene::new(&policy, step, observations);
         let observation = scene.observation();
-        let expected = on_host.step(&observation.patch, observation.position, observation.now_us);
+        let expected = on_host.step(&observation);
         let seq = step;
         let action = match node.ask(&Command::Observe { seq, observation })? {
             Report::Action { seq, action, .. } if seq == step => action,
@@ -54,10 +59,10 @@ fn compare(node: &mut Emulator, blob: &Blob, observations: u32) -> Result<()> {
         let same = bits(&action) == bits(&expected);
         differing += u32::from(!same);
         println!(
-            "{step:>5} {:>10.4} {:>12.6} {:>12.6} {:>10}  {}",
-            observation.position[0],
+            "{step:>5} {:>10} {:>12.6} {:>12} {:>10}  {}",
+            list(&observation.position[..axes], 4),
             action.force,
-            action.velocity[0],
+            list(&action.velocity[..axes], 6),
             format!("{:?}", action.mode),
             if same {
                 "yes".to_owned()

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -168,6 +168,22 @@ pub fn emulator() -> Result<()> {
             emulator::PROGRAM
         )
     })
+}
+
+/// Where Vulkan drivers announce themselves.
+const VULKAN_DRIVERS: [&str; 2] = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
+
+/// Finds a Vulkan driver, or installs Mesa's, which has one that needs no GPU.
+pub fn vulkan() -> Result<()> {
+    let found = || {
+        let entries = VULKAN_DRIVERS.iter().filter_map(|f| fs::read_dir(f).ok());
+        entries.flatten().next().is_some()
+    };
+    if found() {
+        return Ok(());
+    }
+    apt_install(&["mesa-vulkan-drivers", "libvulkan1"], found)
+        .context("no Vulkan driver: on Debian run `apt-get install mesa-vulkan-drivers libvulkan1`")
 }
 
 /// Installs Debian packages until `done`, if we are root on a machine that has apt.

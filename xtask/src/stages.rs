@@ -17,6 +17,9 @@ use crate::{
 /// How the tests find the image; without it they skip what needs it, and say so.
 const IMAGE_VARIABLE: &str = "FIRMWARE_ELF";
 
+/// The trainer's kernels; their tests run on whatever Vulkan driver there is, also a software one.
+const GPU: &str = "trainer/gpu";
+
 /// The cargo that runs us.
 pub fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or("cargo".into()))
@@ -31,6 +34,7 @@ pub fn run() -> Result<()> {
         Ok(toolchain)
     });
     let emulator = log.optional("set-up: emulator", setup::emulator);
+    log.optional("set-up: Vulkan driver", setup::vulkan);
 
     log.stage("format", || {
         succeed(cargo().args(["fmt", "--all", "--check"]))
@@ -40,6 +44,8 @@ pub fn run() -> Result<()> {
             "clippy",
             "--workspace",
             "--all-targets",
+            "--features",
+            GPU,
             "--",
             "-D",
             "warnings",
@@ -58,7 +64,7 @@ pub fn run() -> Result<()> {
     log.stage("tests", || {
         let mut tests = cargo();
         tests
-            .args(["test", "--workspace"])
+            .args(["test", "--workspace", "--features", GPU])
             .env_remove(IMAGE_VARIABLE);
         if let Some(image) = &usable {
             tests.env(IMAGE_VARIABLE, image);

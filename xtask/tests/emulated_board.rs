@@ -2,7 +2,14 @@
 //!
 //! `cargo xtask test` builds the image and says where it is.
 
-use agent_core::message::{Command, Report, encode_frame};
+use agent_core::{
+    agent::{AgentState, Mode},
+    message::{Command, Observation, Overview, Patch, Report, Samples, Span, encode_frame},
+    policy::{
+        Activation, Channel, Dense, DenseWeights, Disc, Fusion, Header, Limits, Network, Norm,
+        Policy, Provenance, Sensing, Timing, encode,
+    },
+};
 use std::{
     env,
     io::{self, Write},
@@ -60,6 +67,142 @@ fn a_node_takes_any_bytes_and_still_answers() {
     assert!(is_alive(&mut node));
     let log = Decoder::new(&image).unwrap().lines(&node.log().unwrap());
     assert!(!log.iter().any(|line| line.contains("panic")), "{log:#?}");
+}
+
+/// Numbers in −1..1, the same ones each time.
+struct Noise(u32);
+
+impl Noise {
+    fn next(&mut self) -> f32 {
+        // Numerical Recipes' generator.
+        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (self.0 >> 8) as f32 / (1u32 << 23) as f32 - 1.0
+    }
+
+    fn many(&mut self, count: usize) -> Vec<f32> {
+        (0..count).map(|_| self.next()).collect()
+    }
+}
+
+/// A policy of the plane with the largest view a node takes and `width` outputs of its first layer.
+fn plane_policy(width: usize, buffer: &mut [u32]) -> &[u8] {
+    let sizes = [(20 * 20 + 80, width), (32, 32), (width + 32, 3)];
+    let dense = |(inputs, outputs): (usize, usize), norm| Dense {
+        inputs: inputs as u16,
+        outputs: outputs as u16,
+        norm,
+        activation: Activation::Tanh,
+    };
+    let disc = |x: f32| Disc {
+        centre: [x, x],
+        radius: 0.06,
+    };
+    let header = Header {
+        problem: "plane",
+        sensing: Sensing {
+            axes: 2,
+            window: 20,
+            target: true,
+            channels: [Channel::Error].into_iter().collect(),
+            samples: 20,
+            error_limit: 100.0,
+            wide: Some([8, 10]),
+        },
+        network: Network {
+            branch: [dense(sizes[0], Norm::Soft)].into_iter().collect(),
+            frequencies: (1..=8).map(|f| f as f32).collect(),
+            trunk: [dense(sizes[1], Norm::None)].into_iter().collect(),
+            fusion: Fusion::Concatenate,
+            head: [dense(sizes[2], Norm::None)].into_iter().collect(),
+        },
+        limits: Limits {
+            force: Some(40.0),
+            velocity: Some(5.0),
+            low: [0.0; 2],
+            high: [1.0; 2],
+            keep_out: [0.3, 0.5, 0.7].map(disc).into_iter().collect(),
+        },
+        timing: Timing {
+            period_us: 1_000,
+            late_us: 3_000,
+            fail_safe_us: 20_000,
+        },
+        workspace: 0,
+        provenance: Provenance {
+            tool: "test",
+            revision: "",
+            seed: 0,
+            steps: 0,
+        },
+    };
+    let mut noise = Noise(1);
+    let numbers = sizes.map(|(inputs, outputs)| {
+        let mut weights = noise.many(inputs * outputs);
+        let scale = (3.0 / inputs as f32).sqrt();
+        weights.iter_mut().for_each(|w| *w *= scale);
+        (weights, noise.many(outputs))
+    });
+    let layers = numbers
+        .each_ref()
+        .map(|(weights, bias)| DenseWeights { weights, bias });
+    encode(&header, &layers, buffer).unwrap()
+}
+
+/// Policies of about 110 KiB and of nearly the slot's 256 KiB.
+#[test]
+fn a_policy_of_the_plane_gives_the_same_bits_as_on_the_host() {
+    let Some((_, mut node)) = node(Clock::Wall) else {
+        return;
+    };
+    for (width, kib) in [(56, 105..115), (128, 245..256)] {
+        let mut buffer = vec![0; 1 << 16];
+        let blob = plane_policy(width, &mut buffer);
+        assert!(kib.contains(&(blob.len() / 1024)), "{}", blob.len());
+        let policy = Policy::parse(blob).unwrap();
+        assert_eq!(node.upload(blob).unwrap(), policy.id());
+        let mut noise = Noise(2);
+        let mut workspace = vec![0.0; policy.workspace_len()];
+        let mut host = AgentState::new();
+        let mut active = 0;
+        for seq in 0..36 {
+            let mut field = noise.many(22 * 22);
+            if seq % 9 == 8 {
+                field[11 * 22 + 11] = f32::NAN; // the agent's own cell
+            }
+            let (target, wide) = (noise.many(22 * 22), noise.many(160));
+            let span = |k: u32| Span {
+                first: (k % 12) as u16,
+                last: 21 - (k % 10) as u16,
+            };
+            let observation = Observation {
+                now_us: 1_000 * u64::from(seq),
+                // Across all discs, from corner to corner.
+                position: [seq as f32 / 35.0, (seq as f32 + noise.next()) / 35.0],
+                patch: Patch {
+                    field: Samples::new(&field),
+                    target: Samples::new(&target),
+                    inside: [span(seq), span(seq / 2)],
+                },
+                wide: Overview {
+                    field: Samples::new(&wide[..80]),
+                    target: Samples::new(&wide[80..]),
+                },
+            };
+            let expected = host.step(&policy, &mut workspace, &observation);
+            match node.ask(&Command::Observe { seq, observation }).unwrap() {
+                Report::Action { action, .. } => {
+                    let bits = |values: [f32; 2]| values.map(f32::to_bits);
+                    assert_eq!(bits(action.velocity), bits(expected.velocity));
+                    assert_eq!(action.force.to_bits(), expected.force.to_bits());
+                    assert_eq!(action.mode, expected.mode);
+                }
+                other => panic!("{other:?}"),
+            }
+            active += usize::from(expected.mode == Mode::Active);
+        }
+        // All but every ninth.
+        assert_eq!(active, 32);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Writing blobs: what the trainer's export does, and what a converter of foreign policies needs.
 
 use super::prologue::{Prologue, checksum};
-use super::{Dense, Header, PROLOGUE, PolicyError, WEIGHTS_ALIGN};
+use super::{Dense, FORMAT, Header, PROLOGUE, PolicyError, WEIGHTS_ALIGN};
 use crate::net::{dense_len, pack_dense};
 use core::fmt;
 
@@ -66,7 +66,7 @@ pub fn encode<'b>(
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(buffer);
     bytes.fill(0);
     let room = bytes.get_mut(PROLOGUE..).unwrap_or_default();
-    let header_len = postcard::to_slice(&header, room)
+    let header_len = postcard::to_slice(&(&header, header.extension()), room)
         .map_err(|_| EncodeError::BufferTooSmall)?
         .len();
     let weights_at = (PROLOGUE + header_len).next_multiple_of(WEIGHTS_ALIGN);
@@ -76,6 +76,7 @@ pub fn encode<'b>(
     pack_all(&header, layers, bytemuck::cast_slice_mut(weights))?;
 
     let mut prologue = Prologue {
+        format: FORMAT.into(),
         header: header_len as u32,
         weights_at: weights_at as u32,
         weights: 4 * sizes.weights as u32,

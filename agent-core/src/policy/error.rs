@@ -82,7 +82,7 @@ impl fmt::Display for PolicyError {
             }
             Self::UnknownFormat { found } => write!(
                 f,
-                "the policy has format {found} and this reader knows format {FORMAT}: use a newer reader, or export the policy again with this version's trainer"
+                "the policy has format {found} and this reader knows formats 1 to {FORMAT}: use a newer reader, or export the policy again with this version's trainer"
             ),
             Self::Checksum { stated, computed } => write!(
                 f,

@@ -1,7 +1,7 @@
 //! What a blob says about itself, and the sizes that follow from it.
 
 use super::error::{PolicyError, field};
-use super::{MAX_FREQUENCIES, MAX_LAYERS, MAX_WIDTH};
+use super::{MAX_DISCS, MAX_FREQUENCIES, MAX_LAYERS, MAX_WIDTH};
 use crate::net::dense_len;
 use heapless::Vec;
 use serde::{Deserialize, Serialize};
@@ -29,19 +29,34 @@ pub struct Header<'a> {
 /// The observation: which cells, and what is computed from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sensing {
-    /// Space dimensions; this format has 1.
+    /// Space dimensions: 1 or 2.
     pub axes: u8,
     /// Cells of the window per axis. With the agent in cell `c` it covers
     /// `c − window/2 .. c − window/2 + window`; the patch has one cell more on each side.
     pub window: u16,
     /// Whether patches carry a target; without one the target is zero.
     pub target: bool,
-    /// The network's input, channel after channel.
+    /// The network's input, channel after channel. With two axes it is the error alone: a layer on
+    /// all of the window's errors can form slopes itself.
     pub channels: Vec<Channel, 4>,
-    /// Values per channel and axis that the window is resampled to; equal to `window` for none.
+    /// Values per channel and axis that the window is resampled to; equal to `window` for none, as
+    /// it must be with two axes.
     pub samples: u16,
     /// Errors are clamped to ± this before anything is computed from them.
     pub error_limit: f32,
+    /// Cells per axis of a coarse picture of the whole domain, whose errors follow the window's in
+    /// the network's input; none: there is no such picture. New in format 2.
+    #[serde(skip)]
+    pub wide: Option<[u8; 2]>,
+}
+
+impl Sensing {
+    /// Cells of the coarse picture of the whole domain.
+    pub fn wide_len(&self) -> usize {
+        self.wide.map_or(0, |[rows, columns]| {
+            usize::from(rows) * usize::from(columns)
+        })
+    }
 }
 
 /// One input channel.
@@ -58,14 +73,14 @@ pub enum Channel {
 pub struct Network {
     /// On the features.
     pub branch: Vec<Dense, MAX_LAYERS>,
-    /// f of sin(π f s) and cos(π f s), with s the position scaled to 0..1: all sines, then all
-    /// cosines. None: there is no trunk.
+    /// f of sin(π f s) and cos(π f s), with s the position along an axis scaled to 0..1: all sines,
+    /// axis after axis, then all cosines. None: there is no trunk.
     pub frequencies: Vec<f32, MAX_FREQUENCIES>,
     /// On the Fourier features.
     pub trunk: Vec<Dense, MAX_LAYERS>,
     /// How branch and trunk come together.
     pub fusion: Fusion,
-    /// From there to one output per force and velocity component; tanh is applied to the last
+    /// From there to one output per force and velocity component, force first; tanh is applied to the last
     /// layer's outputs by the limits' stage, not by the layer.
     pub head: Vec<Dense, MAX_LAYERS>,
 }
@@ -120,7 +135,7 @@ pub enum Fusion {
 }
 
 /// What the outputs mean: `limit · tanh(output)`, force first.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Largest |force|; none: the agent has no force.
     pub force: Option<f32>,
@@ -130,6 +145,27 @@ pub struct Limits {
     pub low: [f32; 2],
     /// Highest coordinate per axis.
     pub high: [f32; 2],
+    /// Places of the plane that the agent never enters. New in format 2.
+    #[serde(skip)]
+    pub keep_out: Vec<Disc, MAX_DISCS>,
+}
+
+/// A round place.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Disc {
+    /// Its centre.
+    pub centre: [f32; 2],
+    /// Its radius.
+    pub radius: f32,
+}
+
+/// What format 2 adds, after the header of format 1; a blob of format 1 has none of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Extension {
+    /// [`Sensing::wide`].
+    pub wide: Option<[u8; 2]>,
+    /// [`Limits::keep_out`].
+    pub keep_out: Vec<Disc, MAX_DISCS>,
 }
 
 /// The agent's clock.
@@ -183,21 +219,13 @@ impl Sizes {
     }
 }
 
-impl Header<'_> {
-    /// Checks every field and derives all sizes.
-    pub(super) fn check(&self) -> Result<Sizes, PolicyError> {
-        let positive = |x: f32| x.is_finite() && x > 0.0;
-        let width = |x: u16| (1..=MAX_WIDTH).contains(&usize::from(x));
-        let Sensing {
-            axes,
-            window,
-            ref channels,
-            samples,
-            error_limit,
-            ..
-        } = self.sensing;
-        if axes != 1 {
-            return field("sensing.axes", "must be 1 in this format");
+impl Sensing {
+    /// Checks every field; returns the cells of a patch and the length of the features.
+    fn check(&self) -> Result<(usize, usize), PolicyError> {
+        let width = |x: usize| (1..=MAX_WIDTH).contains(&x);
+        let (window, samples) = (usize::from(self.window), usize::from(self.samples));
+        if !(1..=2).contains(&self.axes) {
+            return field("sensing.axes", "must be 1 or 2");
         }
         if !width(window) {
             return field("sensing.window", "must be 1 to 4096");
@@ -205,31 +233,97 @@ impl Header<'_> {
         if !width(samples) {
             return field("sensing.samples", "must be 1 to 4096");
         }
-        if channels.is_empty() {
+        if self.channels.is_empty() {
             return field("sensing.channels", "must name at least one channel");
         }
-        if !positive(error_limit) {
+        if !positive(self.error_limit) {
             return field("sensing.error_limit", "must be positive and finite");
         }
+        if self.axes == 1 && self.wide.is_some_and(|[_, columns]| columns != 1) {
+            return field(
+                "sensing.wide",
+                "must have 1 cell along the axis that is not there",
+            );
+        }
+        if self.wide.is_some() && !width(self.wide_len()) {
+            return field("sensing.wide", "must have 1 to 4096 cells in all");
+        }
+        if self.axes == 1 {
+            let features = samples * self.channels.len() + self.wide_len();
+            return Ok((window + 2, features));
+        }
+        if !width(window * window) {
+            return field("sensing.window", "must be 1 to 64 with two axes");
+        }
+        if self.channels != [Channel::Error] {
+            return field("sensing.channels", "must be the error alone with two axes");
+        }
+        if samples != window {
+            return field("sensing.samples", "must equal the window with two axes");
+        }
+        let cells = (window + 2) * (window + 2);
+        Ok((cells, window * window + self.wide_len()))
+    }
+}
 
-        let Limits {
-            force,
-            velocity,
-            low,
-            high,
-        } = self.limits;
-        if force.is_some_and(|x| !positive(x)) {
+impl Limits {
+    /// Checks every field for an agent with so many axes.
+    fn check(&self, axes: usize) -> Result<(), PolicyError> {
+        if self.force.is_some_and(|x| !positive(x)) {
             return field("limits.force", "must be positive and finite");
         }
-        if velocity.is_some_and(|x| !positive(x)) {
+        if self.velocity.is_some_and(|x| !positive(x)) {
             return field("limits.velocity", "must be positive and finite");
         }
-        for axis in 0..usize::from(axes) {
-            let extent = high[axis] - low[axis];
-            if !(positive(extent) && low[axis].is_finite() && high[axis].is_finite()) {
+        let mut farthest = 0.0f32;
+        for (low, high) in self.low.iter().zip(self.high).take(axes) {
+            if !(positive(high - low) && low.is_finite() && high.is_finite()) {
                 return field("limits.low, limits.high", "must span a finite domain");
             }
+            farthest = farthest.max(low.abs()).max(high.abs());
         }
+        if axes == 1 && !self.keep_out.is_empty() {
+            return field("limits.keep_out", "needs two axes");
+        }
+        // A position in single precision is off by up to 6e-8 of the farthest coordinate, and a
+        // disc is cleared by a few ten-thousandths of its radius: below this the one would exceed
+        // the other.
+        let large = |radius: f32| positive(radius) && radius >= 1e-3 * farthest;
+        let clear = |disc: &Disc| disc.centre.iter().all(|x| x.is_finite()) && large(disc.radius);
+        if !self.keep_out.iter().all(clear) {
+            return field(
+                "limits.keep_out",
+                "has a disc that is not finite or smaller than a thousandth of the domain's coordinates",
+            );
+        }
+        Ok(())
+    }
+}
+
+fn positive(x: f32) -> bool {
+    x.is_finite() && x > 0.0
+}
+
+impl Header<'_> {
+    /// What of it lies in the extension.
+    pub(super) fn extension(&self) -> Extension {
+        Extension {
+            wide: self.sensing.wide,
+            keep_out: self.limits.keep_out.clone(),
+        }
+    }
+
+    /// The reverse: fills in what was read from there.
+    pub(super) fn extend(&mut self, Extension { wide, keep_out }: Extension) {
+        self.sensing.wide = wide;
+        self.limits.keep_out = keep_out;
+    }
+
+    /// Checks every field and derives all sizes.
+    pub(super) fn check(&self) -> Result<Sizes, PolicyError> {
+        let axes = usize::from(self.sensing.axes);
+        let (cells, features) = self.sensing.check()?;
+        self.limits.check(axes)?;
 
         let Timing {
             period_us,
@@ -248,8 +342,8 @@ impl Header<'_> {
         if !network.frequencies.iter().all(|f| f.abs() <= 1e6) {
             return field("network.frequencies", "must be finite and at most 1e6");
         }
-        let features = usize::from(samples) * channels.len();
-        let fourier = 2 * network.frequencies.len();
+        let width = |x: u16| (1..=MAX_WIDTH).contains(&usize::from(x));
+        let fourier = 2 * axes * network.frequencies.len();
         let mut widest = features.max(fourier);
         let mut weights = 0;
         let mut chain = |layers: &[Dense], mut length: usize, name| {
@@ -283,7 +377,10 @@ impl Header<'_> {
             }
         };
         let outputs = chain(&network.head, fused, "network.head")?;
-        let expected = usize::from(force.is_some()) + velocity.map_or(0, |_| usize::from(axes));
+        let Limits {
+            force, velocity, ..
+        } = self.limits;
+        let expected = usize::from(force.is_some()) + velocity.map_or(0, |_| axes);
         if expected == 0 {
             return field("limits", "give the agent neither force nor velocity");
         }
@@ -294,7 +391,7 @@ impl Header<'_> {
             );
         }
         Ok(Sizes {
-            cells: usize::from(window) + 2,
+            cells,
             features,
             branch,
             trunk,

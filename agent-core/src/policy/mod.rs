@@ -12,13 +12,14 @@ mod prologue;
 pub use encode::{DenseWeights, EncodeError, encode};
 pub use error::PolicyError;
 pub use header::{
-    Activation, Channel, Dense, Fusion, Header, Limits, Network, Norm, Provenance, Sensing, Timing,
+    Activation, Channel, Dense, Disc, Fusion, Header, Limits, Network, Norm, Provenance, Sensing,
+    Timing,
 };
 
-use crate::message::PolicyId;
+use crate::message::{PolicyId, frame_room};
 use crate::net::{self, dense_len};
 use error::field;
-use header::Sizes;
+use header::{Extension, Sizes};
 use prologue::{Prologue, checksum};
 
 #[cfg(target_endian = "big")]
@@ -28,8 +29,8 @@ compile_error!(
 
 /// First bytes of every blob.
 pub const MAGIC: [u8; 8] = *b"SWARMPOL";
-/// The format this reader knows and writes.
-pub const FORMAT: u16 = 1;
+/// The format that is written; format 1, which lacks the header's extension, is read too.
+pub const FORMAT: u16 = 2;
 /// Bytes before the header.
 pub const PROLOGUE: usize = 32;
 /// Weights start on a multiple of this, counted from the blob's first byte.
@@ -40,6 +41,8 @@ pub const MAX_LAYERS: usize = 6;
 pub const MAX_WIDTH: usize = 4096;
 /// Most Fourier frequencies.
 pub const MAX_FREQUENCIES: usize = 8;
+/// Most places to keep out of.
+pub const MAX_DISCS: usize = 4;
 
 /// A policy whose every size, limit and weight has been checked, borrowed from its bytes.
 #[derive(Debug, Clone)]
@@ -91,8 +94,14 @@ impl<'a> Policy<'a> {
                 computed,
             });
         }
-        let (header, rest) =
+        let (mut header, mut rest) =
             postcard::take_from_bytes::<Header<'a>>(header).map_err(|_| PolicyError::Header)?;
+        if prologue.format > 1 {
+            let (extension, left) =
+                postcard::take_from_bytes::<Extension>(rest).map_err(|_| PolicyError::Header)?;
+            header.extend(extension);
+            rest = left;
+        }
         if !rest.is_empty() {
             return field("header length", "is longer than the header");
         }
@@ -144,6 +153,13 @@ impl<'a> Policy<'a> {
         self.sizes.cells
     }
 
+    /// Bytes that are enough for the frame of an observation of the shape a step expects.
+    pub fn frame_room(&self) -> usize {
+        let sensing = &self.header.sensing;
+        let cells = self.sizes.cells + sensing.wide_len();
+        frame_room(cells * (1 + usize::from(sensing.target)))
+    }
+
     /// Length and checksum.
     pub fn id(&self) -> PolicyId {
         self.id
@@ -158,12 +174,12 @@ impl<'a> Policy<'a> {
             .sum()
     }
 
-    /// From features (already in the workspace, see [`observe`](crate::observe)) and scaled
-    /// position to the raw outputs, left at the start of the returned slice.
+    /// From features (already in the workspace, see [`observe`](crate::observe)) and position,
+    /// scaled along each axis, to the raw outputs, left at the start of the returned slice.
     #[cfg_attr(target_arch = "x86_64", inline(always))]
     pub(crate) fn infer<'w>(
         &self,
-        scaled_position: f32,
+        scaled_position: &[f32],
         workspace: &'w mut [f32],
     ) -> Option<&'w [f32]> {
         let Sizes {
@@ -250,15 +266,22 @@ fn layers<'w>(
     Some(length)
 }
 
-/// All sines, then all cosines; returns how many values that is.
+/// All sines, axis after axis, then all cosines; returns how many values that is.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn fourier(frequencies: &[f32], s: f32, output: &mut [f32]) -> usize {
-    let n = frequencies.len();
+fn fourier(frequencies: &[f32], scaled_position: &[f32], output: &mut [f32]) -> usize {
+    let n = frequencies.len() * scaled_position.len();
     let Some((sines, cosines)) = output.split_at_mut_checked(n) else {
         return 0;
     };
-    for ((f, sine), cosine) in frequencies.iter().zip(sines).zip(cosines) {
-        (*sine, *cosine) = net::sin_cos_pi(f * s);
+    let axis = frequencies.len().max(1);
+    for ((s, sines), cosines) in scaled_position
+        .iter()
+        .zip(sines.chunks_mut(axis))
+        .zip(cosines.chunks_mut(axis))
+    {
+        for ((f, sine), cosine) in frequencies.iter().zip(sines).zip(cosines) {
+            (*sine, *cosine) = net::sin_cos_pi(f * s);
+        }
     }
     2 * n
 }

@@ -6,6 +6,8 @@ use crate::message::CRC32;
 
 /// Everything needed to find the header and the weights, in plain little-endian words.
 pub(super) struct Prologue {
+    /// 1 or 2.
+    pub format: u32,
     /// Bytes of the header.
     pub header: u32,
     /// Offset of the weights.
@@ -34,10 +36,11 @@ impl Prologue {
         let words: [u32; PROLOGUE / 4] =
             bytemuck::cast::<_, [[u8; 4]; PROLOGUE / 4]>(*prologue).map(u32::from_le_bytes);
         let [_, _, format, header, weights_at, weights, total, crc] = words;
-        if format != u32::from(FORMAT) {
+        if !(1..=u32::from(FORMAT)).contains(&format) {
             return Err(PolicyError::UnknownFormat { found: format });
         }
         Ok(Self {
+            format,
             header,
             weights_at,
             weights,
@@ -52,7 +55,7 @@ impl Prologue {
             [
                 a,
                 b,
-                u32::from(FORMAT),
+                self.format,
                 self.header,
                 self.weights_at,
                 self.weights,

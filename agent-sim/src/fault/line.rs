@@ -1,7 +1,7 @@
 //! Faults of the line that carries observations to an agent.
 
 use super::{OwnedObservation, Scope};
-use crate::link::{Link, LinkError, frame_room};
+use crate::link::{Link, LinkError};
 use agent_core::agent::Action;
 use agent_core::message::{Command, FrameError, Observation, decode_frame, encode_frame};
 use rand::RngExt;
@@ -229,7 +229,7 @@ impl<L: Link> Link for Corrupt<L> {
             observation: *observation,
         };
         self.frame.clear();
-        self.frame.resize(frame_room(observation), 0);
+        self.frame.resize(observation.frame_room(), 0);
         let frame = encode_frame(&command, &mut self.frame)?;
         damage(frame, &mut self.rng);
         match decode_frame(frame) {

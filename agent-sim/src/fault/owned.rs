@@ -1,6 +1,6 @@
 //! Observations that outlive their step.
 
-use agent_core::message::{Observation, Patch, Samples, Span};
+use agent_core::message::{Observation, Overview, Patch, Samples, Span};
 
 /// A copy of an observation, for wrappers that show it later.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +15,10 @@ pub struct OwnedObservation {
     pub target: Vec<f32>,
     /// The cells that lie inside the domain.
     pub inside: [Span; 2],
+    /// What it was told of the whole.
+    pub wide_field: Vec<f32>,
+    /// What that should have been.
+    pub wide_target: Vec<f32>,
 }
 
 impl From<&Observation<'_>> for OwnedObservation {
@@ -24,12 +28,15 @@ impl From<&Observation<'_>> for OwnedObservation {
             target,
             inside,
         } = observation.patch;
+        let wide = observation.wide;
         Self {
             now_us: observation.now_us,
             position: observation.position,
             field: field.iter().collect(),
             target: target.iter().collect(),
             inside,
+            wide_field: wide.field.iter().collect(),
+            wide_target: wide.target.iter().collect(),
         }
     }
 }
@@ -41,6 +48,7 @@ impl OwnedObservation {
             now_us: self.now_us,
             position: self.position,
             patch: self.patch(),
+            wide: self.wide(),
         }
     }
 
@@ -59,6 +67,14 @@ impl OwnedObservation {
             field: Samples::new(&self.field),
             target: Samples::new(&self.target),
             inside: self.inside,
+        }
+    }
+
+    /// What was told of the whole.
+    pub fn wide(&self) -> Overview<'_> {
+        Overview {
+            field: Samples::new(&self.wide_field),
+            target: Samples::new(&self.wide_target),
         }
     }
 }

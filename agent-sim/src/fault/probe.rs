@@ -3,7 +3,7 @@
 use super::OwnedObservation;
 use crate::link::{Link, LinkError};
 use agent_core::agent::{Action, Mode};
-use agent_core::message::{Observation, Patch, Samples, Span};
+use agent_core::message::{Observation, Patch, Span};
 use std::sync::{Arc, Mutex};
 
 /// One control interval in these tests.
@@ -62,15 +62,8 @@ pub fn observe(step: u64, x: f32, field: &[f32]) -> Observation<'_> {
         first: 0,
         last: field.len().saturating_sub(1) as u16,
     };
-    Observation {
-        now_us: step * INTERVAL_US,
-        position: [x, 0.0],
-        patch: Patch {
-            field: Samples::new(field),
-            target: Samples::new(&[]),
-            inside: [all, Span { first: 0, last: 0 }],
-        },
-    }
+    let patch = Patch::line(field, &[], all);
+    Observation::of_patch(step * INTERVAL_US, [x, 0.0], patch)
 }
 
 /// Steps `0..steps` of an agent that stands at 0.5 and sees the number of the step in each of four

@@ -1,10 +1,11 @@
 //! Faults of what an agent senses. The target and the position are not sensed with the field and
-//! stay right.
+//! stay right. The coarse picture of the whole is sensed as the patch is: its cells get the same
+//! noise, offset and gaps, drawn for each agent by itself, and freeze with it.
 
 use super::{OwnedObservation, Scope};
 use crate::link::{Link, LinkError};
 use agent_core::agent::Action;
-use agent_core::message::{Observation, Patch, Samples};
+use agent_core::message::{Observation, Overview, Patch, Samples};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -17,12 +18,18 @@ fn send_read_as(
     cells: &mut Vec<f32>,
     read: impl FnMut(f32) -> f32,
 ) -> Result<(), LinkError> {
+    let Observation { patch, wide, .. } = *observation;
     cells.clear();
-    cells.extend(observation.patch.field.iter().map(read));
+    cells.extend(patch.field.iter().chain(wide.field.iter()).map(read));
+    let (near, far) = cells.split_at(patch.field.len());
     inner.send(&Observation {
         patch: Patch {
-            field: Samples::new(cells),
-            ..observation.patch
+            field: Samples::new(near),
+            ..patch
+        },
+        wide: Overview {
+            field: Samples::new(far),
+            ..wide
         },
         ..*observation
     })
@@ -150,7 +157,8 @@ pub struct Freeze<L> {
 }
 
 impl<L> Freeze<L> {
-    /// `inner`, shown again and again the first patch that it is shown while `scope` holds.
+    /// `inner`, shown again and again the first patch, and the first picture of the whole, that it
+    /// is shown while `scope` holds.
     pub fn new(inner: L, scope: Scope) -> Self {
         Self {
             inner,
@@ -169,6 +177,7 @@ impl<L: Link> Link for Freeze<L> {
         let frozen = self.frozen.get_or_insert_with(|| observation.into());
         self.inner.send(&Observation {
             patch: frozen.patch(),
+            wide: frozen.wide(),
             ..*observation
         })
     }
@@ -260,5 +269,55 @@ mod tests {
         }
         assert_eq!(log.arrivals(), [(0, 0.0), (1, 1.0), (2, 1.0), (3, 3.0)]);
         assert_eq!(log.all()[2].position[0], 0.2);
+    }
+
+    /// The observation of `step` with that number in each of three cells of the whole, whose target
+    /// is 9.
+    fn with_overview(step: u64) -> OwnedObservation {
+        OwnedObservation {
+            wide_field: vec![step as f32; 3],
+            wide_target: vec![9.0; 3],
+            ..OwnedObservation::from(&observe(step, 0.5, &[step as f32; 4]))
+        }
+    }
+
+    #[test]
+    fn the_picture_of_the_whole_is_as_broken_as_the_patch() {
+        let log = Log::default();
+        type Wrap = fn(crate::fault::probe::Probe) -> Box<dyn Link>;
+        let wrappers: [Wrap; 4] = [
+            |probe| Box::new(Noise::new(probe, steps(1, 3), 0.1, rng(1))),
+            |probe| Box::new(SensorBias::new(probe, steps(1, 3), -2.0)),
+            |probe| Box::new(Dropout::new(probe, steps(1, 3), 1.0, rng(1))),
+            |probe| Box::new(Freeze::new(probe, steps(1, 3))),
+        ];
+        for wrap in wrappers {
+            let mut link = wrap(log.probe());
+            for step in 0..4 {
+                link.send(&with_overview(step).as_observation()).unwrap();
+            }
+        }
+        let all = log.all();
+        let [noisy, biased, gappy, frozen] = [0, 4, 8, 12].map(|at| &all[at..at + 4]);
+        for seen in [noisy, biased, gappy, frozen] {
+            assert_eq!(
+                (&seen[0].wide_field, &seen[3].wide_field),
+                (&vec![0.0; 3], &vec![3.0; 3])
+            );
+            assert!(
+                seen.iter()
+                    .all(|s| s.wide_target == [9.0; 3] && s.field.len() == 4)
+            );
+        }
+        let draws: Vec<f32> = noisy[1]
+            .field
+            .iter()
+            .chain(&noisy[1].wide_field)
+            .copied()
+            .collect();
+        assert!((0..7).all(|k| draws[k] != 1.0 && !draws[..k].contains(&draws[k])));
+        assert_eq!(biased[2].wide_field, [0.0; 3]);
+        assert!(gappy[2].wide_field.iter().all(|z| z.is_nan()));
+        assert_eq!(frozen[2].wide_field, [1.0; 3]);
     }
 }

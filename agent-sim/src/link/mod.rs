@@ -28,14 +28,6 @@ pub trait Link: Send {
     fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError>;
 }
 
-/// Bytes that are enough for the frame of an observation.
-pub fn frame_room(observation: &Observation<'_>) -> usize {
-    let samples = observation.patch.field.len() + observation.patch.target.len();
-    // Four bytes a sample, 64 for everything else in the message, and what framing adds to that
-    // (COBS: one byte in 254; CRC and end: 5).
-    (4 * samples + 64) * 255 / 254 + 8
-}
-
 /// Why a link did not carry a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {

@@ -1,6 +1,6 @@
 //! A link that keeps what passes.
 
-use super::{Link, LinkError, frame_room};
+use super::{Link, LinkError};
 use agent_core::agent::Action;
 use agent_core::message::{Command, Observation, Report, encode_frame};
 
@@ -41,7 +41,7 @@ impl<L> Recorder<L> {
 impl<L: Link> Link for Recorder<L> {
     fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
         self.seq = self.seq.wrapping_add(1);
-        let mut buffer = vec![0; frame_room(observation)];
+        let mut buffer = vec![0; observation.frame_room()];
         let command = Command::Observe {
             seq: self.seq,
             observation: *observation,

@@ -135,6 +135,7 @@ pub static PROBLEM: Problem = Problem {
         CONTROL_INTERVAL * (0.25 / whole.mixing).min(1.0 / whole.displacement_max)
     },
     baseline: BASELINE,
+    as_published: false,
     variants: &[Variant {
         name: "conservative",
         summary: "the paper's text: mass is conserved, no flux through walls, diffusivity 0.01, no drift",
@@ -168,7 +169,7 @@ pub static PROBLEM: Problem = Problem {
 };
 
 /// [`TRANSPORT`] in a time `dt`, with the published lengths on any grid.
-fn transport(problem: &Problem, dt: f64) -> Transport {
+pub fn transport(problem: &Problem, dt: f64) -> Transport {
     let share = dt / CONTROL_INTERVAL;
     let finer = (problem.grid.points[0] - 1) as f64 / (GRID[0] - 1) as f64;
     Transport {

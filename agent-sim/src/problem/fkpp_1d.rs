@@ -105,6 +105,7 @@ pub static PROBLEM: Problem = Problem {
     },
     longest_step: |_| Fkpp1d::<f64>::largest_stable_dt(GROWTH),
     baseline: BASELINE,
+    as_published: false,
     variants: &[],
 };
 

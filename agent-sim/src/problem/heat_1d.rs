@@ -95,6 +95,7 @@ pub static PROBLEM: Problem = Problem {
     },
     longest_step: |_| f64::INFINITY,
     baseline: BASELINE,
+    as_published: false,
     variants: &[],
 };
 

@@ -98,6 +98,7 @@ pub static PROBLEM: Problem = Problem {
     },
     longest_step: |_| Ks1d::<f64>::largest_stable_dt(SPEED_MAX),
     baseline: BASELINE,
+    as_published: false,
     variants: &[],
 };
 

@@ -94,22 +94,31 @@ pub static PROBLEM: Problem = Problem {
     draw,
     test_set: "ks2d.npy",
     table: || include_bytes!("../../../testsets/ks2d.npy"),
-    stepper: |problem, parts| stepper(problem, parts, STAGES),
+    stepper,
     longest_step: |_| LARGEST_STABLE_DT,
     baseline: BASELINE,
+    as_published: false,
     variants: &[Variant {
         name: "as-published",
         summary: "the authors' time stepper, whose stages use coefficients of the whole step",
         apply: |problem| Problem {
-            stepper: |problem, parts| stepper(problem, parts, Stages::AsPublished),
+            as_published: true,
             ..problem
         },
     }],
 };
 
-fn stepper(problem: &Problem, parts: usize, stages: Stages) -> Box<dyn Stepper<f64>> {
+/// The scheme of this form of the problem.
+pub fn stages(problem: &Problem) -> Stages {
+    match problem.as_published {
+        true => Stages::AsPublished,
+        false => STAGES,
+    }
+}
+
+fn stepper(problem: &Problem, parts: usize) -> Box<dyn Stepper<f64>> {
     let (dt, substeps) = problem.solver_steps(parts);
-    let points = problem.grid.points;
+    let (points, stages) = (problem.grid.points, stages(problem));
     Box::new(Ks2d::<f64>::new(points, LENGTH, dt, substeps, stages))
 }
 
@@ -184,6 +193,15 @@ mod tests {
         println!("mean u² {mean:.2}, sd {spread:.2}");
         assert!((mean - 12.62).abs() < 1.8, "{mean}");
         assert!((1.3..3.3).contains(&spread), "{spread}");
+    }
+
+    #[test]
+    fn the_variant_has_the_authors_stages() {
+        let published = PROBLEM.with_variant("as-published").unwrap();
+        assert_eq!(
+            [stages(&PROBLEM), stages(&published)],
+            [Stages::Proper, Stages::AsPublished]
+        );
     }
 
     #[test]

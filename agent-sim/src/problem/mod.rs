@@ -69,6 +69,9 @@ pub struct Problem {
     pub longest_step: fn(&Problem) -> f64,
     /// The feedback that every result is shown beside, tuned for the published number of agents.
     pub baseline: Proportional,
+    /// Whether the solver repeats what the authors' code does differently from its own equations,
+    /// for problems that are solved without it otherwise.
+    pub as_published: bool,
     /// Other forms of the same problem.
     pub variants: &'static [Variant],
 }

@@ -5,9 +5,12 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use agent_core::policy::{
-    Activation, Channel, Dense, DenseWeights, Fusion, Header, Limits, Network, Norm, Provenance,
-    Sensing, Timing, encode,
+    Activation, Channel, Dense, DenseWeights, Disc, Fusion, Header, Limits, Network, Norm,
+    Provenance, Sensing, Timing, encode,
 };
+use agent_sim::problem::Problem;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 /// A blob by hand for `problem`: `u = 40 tanh(−2.5 e)` and `v = 2 tanh(e)` with the mean error `e`
 /// of the two cells around the agent.
@@ -27,6 +30,7 @@ pub fn policy_for(problem: &str) -> Vec<u8> {
             channels: heapless::Vec::from_slice(&[Channel::Error]).unwrap(),
             samples: 8,
             error_limit: 100.0,
+            wide: None,
         },
         network: Network {
             branch: heapless::Vec::from_slice(&[dense(8, 1)]).unwrap(),
@@ -40,19 +44,11 @@ pub fn policy_for(problem: &str) -> Vec<u8> {
             velocity: Some(2.0),
             low: [0.0; 2],
             high: [1.0; 2],
+            keep_out: heapless::Vec::new(),
         },
-        timing: Timing {
-            period_us: 1_000,
-            late_us: 3_000,
-            fail_safe_us: 20_000,
-        },
+        timing: timing(1_000),
         workspace: 0,
-        provenance: Provenance {
-            tool: "by hand",
-            revision: "",
-            seed: 0,
-            steps: 0,
-        },
+        provenance: BY_HAND,
     };
     let layers = [
         DenseWeights {
@@ -68,7 +64,109 @@ pub fn policy_for(problem: &str) -> Vec<u8> {
     encode(&header, &layers, &mut buffer).unwrap().to_vec()
 }
 
-/// The policy above for heat-1d.
+const BY_HAND: Provenance<'static> = Provenance {
+    tool: "by hand",
+    revision: "",
+    seed: 0,
+    steps: 0,
+};
+
+fn timing(period_us: u32) -> Timing {
+    Timing {
+        period_us,
+        late_us: 3 * period_us,
+        fail_safe_us: 20 * period_us,
+    }
+}
+
+/// What can be chosen about a policy of the plane.
+#[derive(Clone, Copy)]
+pub struct Plane {
+    pub window: u16,
+    pub wide: Option<[u8; 2]>,
+    /// Whether the policy knows the problem's keep-out zones.
+    pub keep_out: bool,
+    /// Decides the weights.
+    pub seed: u64,
+}
+
+/// A blob with random weights for a problem of the plane.
+pub fn plane_policy(problem: &Problem, plane: Plane) -> Vec<u8> {
+    let Plane { window, wide, .. } = plane;
+    let actuation = &problem.actuation;
+    let limit = |value: f64| (value > 0.0).then_some(value as f32);
+    let (force, velocity) = (limit(actuation.force_max), limit(actuation.velocity_max));
+    let [low, high] = problem.reach.map(|corner| corner.map(|x| x as f32));
+    let zones: &[_] = if plane.keep_out {
+        problem.keep_out
+    } else {
+        &[]
+    };
+    let sensing = Sensing {
+        axes: 2,
+        window,
+        target: problem.tracking,
+        channels: heapless::Vec::from_slice(&[Channel::Error]).unwrap(),
+        samples: window,
+        error_limit: 100.0,
+        wide,
+    };
+    let features = usize::from(window).pow(2) + sensing.wide_len();
+    let outputs = usize::from(force.is_some()) + 2 * usize::from(velocity.is_some());
+    // Frequencies 1 and 2, sine and cosine, along two axes.
+    let sizes = [(features, 24), (8, 8), (32, outputs)];
+    let layer = |(inputs, outputs): (usize, usize), norm| {
+        let dense = Dense {
+            inputs: inputs as u16,
+            outputs: outputs as u16,
+            norm,
+            activation: Activation::Tanh,
+        };
+        heapless::Vec::from_slice(&[dense]).unwrap()
+    };
+    let header = Header {
+        problem: problem.name,
+        sensing,
+        network: Network {
+            branch: layer(sizes[0], Norm::Soft),
+            frequencies: heapless::Vec::from_slice(&[1.0, 2.0]).unwrap(),
+            trunk: layer(sizes[1], Norm::None),
+            fusion: Fusion::Concatenate,
+            head: layer(sizes[2], Norm::None),
+        },
+        limits: Limits {
+            force,
+            velocity,
+            low,
+            high,
+            keep_out: zones
+                .iter()
+                .map(|zone| Disc {
+                    centre: zone.centre.map(|x| x as f32),
+                    radius: zone.radius as f32,
+                })
+                .collect(),
+        },
+        timing: timing((problem.control_interval * 1e6) as u32),
+        workspace: 0,
+        provenance: BY_HAND,
+    };
+    let mut rng = ChaCha8Rng::seed_from_u64(plane.seed);
+    let numbers = sizes.map(|(inputs, outputs)| {
+        let scale = (3.0 / inputs as f32).sqrt();
+        let weights: Vec<f32> = (0..inputs * outputs)
+            .map(|_| rng.random_range(-scale..scale))
+            .collect();
+        (weights, vec![0.0; outputs])
+    });
+    let layers = numbers
+        .each_ref()
+        .map(|(weights, bias)| DenseWeights { weights, bias });
+    let mut buffer = vec![0; 1 << 16];
+    encode(&header, &layers, &mut buffer).unwrap().to_vec()
+}
+
+/// The policy with feedback, for heat-1d.
 pub fn policy() -> Vec<u8> {
     policy_for("heat-1d")
 }

@@ -67,6 +67,35 @@ vectorised! {
     }
 }
 
+vectorised! {
+    /// `sum` = Σ values².
+    pub fn sum_of_squares<'a, T>(values: &'a [T], sum: &'a mut T) {
+        *sum = dot(values, values);
+    }
+}
+
+/// `out = a · b`, value by value.
+pub fn product_into<T: Real>(a: &[T], b: &[T], out: &mut [T]) {
+    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        *out = a * b;
+    }
+}
+
+/// Adjoint of [`product_into`]: sets the gradient of the first factor, adds to the second's.
+pub fn product_adjoint<T: Real>(g: &[T], (a, b): (&[T], &[T]), (g_a, g_b): (&mut [T], &mut [T])) {
+    for (((&g, (&a, &b)), g_a), g_b) in g.iter().zip(a.iter().zip(b)).zip(g_a).zip(g_b) {
+        *g_a = g * b;
+        *g_b += g * a;
+    }
+}
+
+/// `sum += values`.
+pub fn add<T: Real>(values: &[T], sum: &mut [T]) {
+    for (sum, &value) in sum.iter_mut().zip(values) {
+        *sum += value;
+    }
+}
+
 /// Keeps the norm differentiable at zero.
 pub const NORM_FLOOR: f64 = 1e-12;
 

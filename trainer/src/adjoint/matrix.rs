@@ -7,23 +7,35 @@
 use super::real::Real;
 use pulp::{Arch, Simd, WithSimd};
 
-/// Rows of the result held in registers.
-const TILE_ROWS: usize = 4;
-/// Registers per row of the tile; 4 × 2 cover the latency of a fused multiply-add.
-const TILE_VECTORS: usize = 2;
+/// Rows of the result held in registers: with three registers to a row, as many as AVX-512 has
+/// room for …
+const TALL: usize = 8;
+/// … and AVX2.
+const SHORT: usize = 4;
 
 /// `y += x · w` with `x` [rows, inputs], `w` [inputs, outputs], `y` [rows, outputs].
 pub fn multiply<T: Real>(arch: Arch, x: &[T], w: &[T], y: &mut [T], inputs: usize) {
     let outputs = w.len() / inputs;
     debug_assert_eq!(x.len() / inputs, y.len() / outputs);
     arch.dispatch(Product {
-        left: Strided {
-            data: x,
-            row: inputs,
-            column: 1,
-        },
+        left: Left::Rows(x),
         right: w,
-        sum: y,
+        result: y,
+        adds: true,
+        inner: inputs,
+        outputs,
+    });
+}
+
+/// `y = x · w`: [`multiply`] into what need not have been cleared.
+pub fn multiply_into<T: Real>(arch: Arch, x: &[T], w: &[T], y: &mut [T], inputs: usize) {
+    let outputs = w.len() / inputs;
+    debug_assert_eq!(x.len() / inputs, y.len() / outputs);
+    arch.dispatch(Product {
+        left: Left::Rows(x),
+        right: w,
+        result: y,
+        adds: false,
         inner: inputs,
         outputs,
     });
@@ -34,13 +46,10 @@ pub fn multiply_transposed<T: Real>(arch: Arch, x: &[T], dy: &[T], dw: &mut [T],
     let outputs = dw.len() / inputs;
     debug_assert_eq!(x.len() / inputs, dy.len() / outputs);
     arch.dispatch(Product {
-        left: Strided {
-            data: x,
-            row: 1,
-            column: inputs,
-        },
+        left: Left::Columns(x),
         right: dy,
-        sum: dw,
+        result: dw,
+        adds: true,
         inner: x.len() / inputs,
         outputs,
     });
@@ -56,19 +65,22 @@ pub fn transpose<T: Real>(w: &[T], inputs: usize, out: &mut [T]) {
     }
 }
 
-/// A matrix view whose element (r, c) is `data[r · row + c · column]`.
+/// The left factor.
 #[derive(Clone, Copy)]
-struct Strided<'a, T> {
-    data: &'a [T],
-    row: usize,
-    column: usize,
+enum Left<'a, T> {
+    /// As it is.
+    Rows(&'a [T]),
+    /// Transposed: a row of the product needs a column of it.
+    Columns(&'a [T]),
 }
 
-/// `sum += left · right`, `right` and `sum` row-major with `outputs` columns.
+/// `result (+)= left · right`, `right` and `result` row-major with `outputs` columns.
 struct Product<'a, T> {
-    left: Strided<'a, T>,
+    left: Left<'a, T>,
     right: &'a [T],
-    sum: &'a mut [T],
+    result: &'a mut [T],
+    /// Whether to what the result holds.
+    adds: bool,
     inner: usize,
     outputs: usize,
 }
@@ -78,11 +90,18 @@ impl<T: Real> WithSimd for Product<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        let rows = self.sum.len() / self.outputs;
+        let rows = self.result.len() / self.outputs;
         let mut row = 0;
-        while row + TILE_ROWS <= rows {
-            self.stripe::<S, TILE_ROWS>(simd, row);
-            row += TILE_ROWS;
+        // Only registers of 64 bytes come in a number that holds the tall tile.
+        if size_of::<T::Vector<S>>() == 64 {
+            while row + TALL <= rows {
+                self.stripe::<S, TALL>(simd, row);
+                row += TALL;
+            }
+        }
+        while row + SHORT <= rows {
+            self.stripe::<S, SHORT>(simd, row);
+            row += SHORT;
         }
         while row < rows {
             self.stripe::<S, 1>(simd, row);
@@ -96,13 +115,17 @@ impl<T: Real> Product<'_, T> {
     fn stripe<S: Simd, const R: usize>(&mut self, simd: S, row: usize) {
         let lanes = T::lanes::<S>();
         let mut column = 0;
-        while column + TILE_VECTORS * lanes <= self.outputs {
-            self.tile::<S, R, TILE_VECTORS>(simd, row, column);
-            column += TILE_VECTORS * lanes;
-        }
         while column < self.outputs {
-            self.tile::<S, R, 1>(simd, row, column);
-            column += lanes;
+            let vectors = (self.outputs - column).div_ceil(lanes);
+            column += lanes
+                * match vectors {
+                    1 => self.tile::<S, R, 1>(simd, row, column),
+                    3 => self.tile::<S, R, 3>(simd, row, column),
+                    // Sums that wait for each other's latency are best had in greater number.
+                    8.. if R == 1 => self.tile::<S, R, 8>(simd, row, column),
+                    4.. if R == 1 => self.tile::<S, R, 4>(simd, row, column),
+                    _ => self.tile::<S, R, 2>(simd, row, column),
+                };
         }
     }
 
@@ -113,42 +136,70 @@ impl<T: Real> Product<'_, T> {
         simd: S,
         row: usize,
         column: usize,
-    ) {
-        let lanes = T::lanes::<S>();
-        let end = (column + V * lanes).min(self.outputs);
+    ) -> usize {
+        let (lanes, outputs) = (T::lanes::<S>(), self.outputs);
+        let width = (V * lanes).min(outputs - column);
         let mut sum = [[T::splat(simd, T::ZERO); V]; R];
-        for (r, sum) in sum.iter_mut().enumerate() {
-            let from = &self.sum[(row + r) * self.outputs..][column..end];
-            for (v, sum) in sum.iter_mut().enumerate() {
-                *sum = T::load(simd, &from[v * lanes..]);
+        if self.adds {
+            for (r, sum) in sum.iter_mut().enumerate() {
+                let from = &self.result[(row + r) * outputs + column..][..width];
+                *sum = vectors(simd, from);
             }
         }
-        let left = &self.left.data[row * self.left.row..];
-        for (k, right) in self
-            .right
-            .chunks_exact(self.outputs)
-            .take(self.inner)
-            .enumerate()
-        {
-            let right = &right[column..end];
-            let mut vectors = [T::splat(simd, T::ZERO); V];
-            for (v, vector) in vectors.iter_mut().enumerate() {
-                *vector = T::load(simd, &right[v * lanes..]);
+        let right = self.right[column..].chunks(outputs);
+        match self.left {
+            Left::Rows(left) => {
+                let mut lines = [left; R];
+                for (r, line) in lines.iter_mut().enumerate() {
+                    *line = &left[(row + r) * self.inner..][..self.inner];
+                }
+                for (k, right) in (0..self.inner).zip(right) {
+                    let right: [_; V] = vectors(simd, &right[..width]);
+                    for (line, sum) in lines.iter().zip(&mut sum) {
+                        accumulate(simd, line[k], &right, sum);
+                    }
+                }
             }
-            let left = &left[k * self.left.column..];
-            for (r, sum) in sum.iter_mut().enumerate() {
-                let factor = T::splat(simd, left[r * self.left.row]);
-                for (sum, vector) in sum.iter_mut().zip(vectors) {
-                    *sum = T::fused_vector(simd, factor, vector, *sum);
+            Left::Columns(left) => {
+                let rows = self.result.len() / outputs;
+                for (left, right) in left[row..].chunks(rows).zip(right) {
+                    let right: [_; V] = vectors(simd, &right[..width]);
+                    for (&factor, sum) in left[..R].iter().zip(&mut sum) {
+                        accumulate(simd, factor, &right, sum);
+                    }
                 }
             }
         }
         for (r, sum) in sum.into_iter().enumerate() {
-            let to = &mut self.sum[(row + r) * self.outputs..][column..end];
+            let to = &mut self.result[(row + r) * outputs + column..][..width];
             for (v, sum) in sum.into_iter().enumerate() {
                 T::store(simd, &mut to[v * lanes..], sum);
             }
         }
+        V
+    }
+}
+
+#[inline(always)]
+fn vectors<T: Real, S: Simd, const V: usize>(simd: S, from: &[T]) -> [T::Vector<S>; V] {
+    let mut vectors = [T::splat(simd, T::ZERO); V];
+    for (v, vector) in vectors.iter_mut().enumerate() {
+        *vector = T::load(simd, &from[v * T::lanes::<S>()..]);
+    }
+    vectors
+}
+
+/// `sum += factor · row`
+#[inline(always)]
+fn accumulate<T: Real, S: Simd, const V: usize>(
+    simd: S,
+    factor: T,
+    row: &[T::Vector<S>; V],
+    sum: &mut [T::Vector<S>; V],
+) {
+    let factor = T::splat(simd, factor);
+    for (sum, &vector) in sum.iter_mut().zip(row) {
+        *sum = T::fused_vector(simd, factor, vector, *sum);
     }
 }
 
@@ -168,6 +219,7 @@ mod tests {
             (4, 16, 64),
             (7, 5, 3),
             (9, 100, 100),
+            (21, 5, 48),
             (32, 64, 2),
         ] {
             let (x, w) = (wave(rows * inputs, 0.7), wave(inputs * outputs, 1.3));
@@ -183,6 +235,14 @@ mod tests {
             multiply(Arch::new(), &x, &w, &mut y, inputs);
             for (y, want) in y.iter().zip(&want) {
                 assert!((y - want).abs() < 1e-12, "{rows}×{inputs}×{outputs}");
+            }
+            let mut fresh = vec![7.0; y.len()];
+            multiply_into(Arch::new(), &x, &w, &mut fresh, inputs);
+            for ((fresh, y), before) in fresh.iter().zip(&y).zip(wave(rows * outputs, 0.1)) {
+                assert!(
+                    (fresh + before - y).abs() < 1e-12,
+                    "{rows}×{inputs}×{outputs}"
+                );
             }
             let mut xt = vec![0.0; x.len()];
             transpose(&x, rows, &mut xt);

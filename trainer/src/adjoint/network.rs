@@ -5,13 +5,17 @@
 //!                                                           ├─ dense, tanh ─ dense, tanh ─ action in (−1, 1)
 //! position ─ Fourier ─ dense, tanh ─ dense, tanh ───────────┘
 //! ```
+//!
+//! The two come together side by side or value by value, as [`Fusion`] says.
 
 use super::elementwise::{
-    add_rows, soft_norm, soft_norm_adjoint, squash, squash_adjoint, squash_into,
+    add, add_rows, product_adjoint, product_into, soft_norm, soft_norm_adjoint, squash,
+    squash_adjoint, squash_into,
 };
-use super::matrix::{multiply, multiply_transposed, transpose};
+use super::matrix::{multiply, multiply_into, multiply_transposed, transpose};
 use super::real::Real;
 use crate::policy::Shape;
+use agent_core::policy::Fusion;
 use pulp::Arch;
 use std::f64::consts::PI;
 
@@ -59,6 +63,58 @@ const TRUNK_2: usize = 3;
 const FUSE: usize = 4;
 const HEAD: usize = 5;
 
+/// What the trunk makes of the agents' positions; all are [rows, width]. Agents that stay where they
+/// are need this once per episode.
+pub struct Places<S> {
+    /// Fourier features of the positions.
+    fourier: S,
+    trunk_1: S,
+    trunk_2: S,
+    /// What the branch is met with: the trunk's half of the fusion layer's sums and its bias, or the
+    /// trunk's outputs where they are multiplied.
+    offer: S,
+}
+
+/// Values per agent in [`Places::offer`].
+pub fn offer_width(shape: &Shape) -> usize {
+    match shape.fusion {
+        Fusion::Concatenate => shape.fuse,
+        Fusion::Multiply => shape.trunk[1],
+    }
+}
+
+fn place_widths(shape: &Shape) -> [usize; 4] {
+    let [t1, t2] = shape.trunk;
+    [shape.fourier(), t1, t2, offer_width(shape)]
+}
+
+/// Values per agent in [`Places`].
+pub fn place_width(shape: &Shape) -> usize {
+    place_widths(shape).iter().sum()
+}
+
+/// Views a slab of `rows · place_width` values.
+pub fn places<'a, T>(shape: &Shape, rows: usize, slab: &'a [T]) -> Places<&'a [T]> {
+    let [fourier, trunk_1, trunk_2, offer] = parts(rows, place_widths(shape), slab);
+    Places {
+        fourier,
+        trunk_1,
+        trunk_2,
+        offer,
+    }
+}
+
+/// Views a slab of `rows · place_width` values for writing.
+pub fn places_mut<'a, T>(shape: &Shape, rows: usize, slab: &'a mut [T]) -> Places<&'a mut [T]> {
+    let [fourier, trunk_1, trunk_2, offer] = parts_mut(rows, place_widths(shape), slab);
+    Places {
+        fourier,
+        trunk_1,
+        trunk_2,
+        offer,
+    }
+}
+
 /// What one forward evaluation leaves for the backward one; all are [rows, width].
 pub struct Activations<S> {
     /// The window features, written by the caller.
@@ -68,31 +124,15 @@ pub struct Activations<S> {
     norm_1: S,
     branch_2: S,
     norm_2: S,
-    /// Fourier features of the positions.
-    fourier: S,
-    trunk_1: S,
-    trunk_2: S,
     fuse: S,
-    /// The action in (−1, 1): force, velocity.
+    /// The action in (−1, 1): force, then velocity.
     pub action: S,
 }
 
 /// Widths of the parts of [`Activations`], in order.
-fn widths(shape: &Shape) -> [usize; 10] {
+fn widths(shape: &Shape) -> [usize; 7] {
     let [b1, b2] = shape.branch;
-    let [t1, t2] = shape.trunk;
-    [
-        shape.window,
-        b1,
-        1,
-        b2,
-        1,
-        shape.fourier(),
-        t1,
-        t2,
-        shape.fuse,
-        Shape::ACTIONS,
-    ]
+    [shape.features, b1, 1, b2, 1, shape.fuse, shape.actions]
 }
 
 /// Values per agent in [`Activations`].
@@ -102,32 +142,14 @@ pub fn activation_width(shape: &Shape) -> usize {
 
 /// Views a slab of `rows · activation_width` values.
 pub fn activations<'a, T>(shape: &Shape, rows: usize, slab: &'a [T]) -> Activations<&'a [T]> {
-    let mut rest = slab;
-    let [
-        window,
-        branch_1,
-        norm_1,
-        branch_2,
-        norm_2,
-        fourier,
-        trunk_1,
-        trunk_2,
-        fuse,
-        action,
-    ] = widths(shape).map(|width| {
-        let (part, others) = rest.split_at(rows * width);
-        rest = others;
-        part
-    });
+    let [window, branch_1, norm_1, branch_2, norm_2, fuse, action] =
+        parts(rows, widths(shape), slab);
     Activations {
         window,
         branch_1,
         norm_1,
         branch_2,
         norm_2,
-        fourier,
-        trunk_1,
-        trunk_2,
         fuse,
         action,
     }
@@ -139,35 +161,37 @@ pub fn activations_mut<'a, T>(
     rows: usize,
     slab: &'a mut [T],
 ) -> Activations<&'a mut [T]> {
-    let mut rest = slab;
-    let [
-        window,
-        branch_1,
-        norm_1,
-        branch_2,
-        norm_2,
-        fourier,
-        trunk_1,
-        trunk_2,
-        fuse,
-        action,
-    ] = widths(shape).map(|width| {
-        let (part, others) = std::mem::take(&mut rest).split_at_mut(rows * width);
-        rest = others;
-        part
-    });
+    let [window, branch_1, norm_1, branch_2, norm_2, fuse, action] =
+        parts_mut(rows, widths(shape), slab);
     Activations {
         window,
         branch_1,
         norm_1,
         branch_2,
         norm_2,
-        fourier,
-        trunk_1,
-        trunk_2,
         fuse,
         action,
     }
+}
+
+/// A slab cut into parts of `rows · width`.
+fn parts<T, const N: usize>(rows: usize, widths: [usize; N], slab: &[T]) -> [&[T]; N] {
+    let mut rest = slab;
+    widths.map(|width| {
+        let (part, others) = rest.split_at(rows * width);
+        rest = others;
+        part
+    })
+}
+
+/// [`parts`] for writing.
+fn parts_mut<T, const N: usize>(rows: usize, widths: [usize; N], slab: &mut [T]) -> [&mut [T]; N] {
+    let mut rest = slab;
+    widths.map(|width| {
+        let (part, others) = std::mem::take(&mut rest).split_at_mut(rows * width);
+        rest = others;
+        part
+    })
 }
 
 /// Buffers that do not outlive an evaluation.
@@ -175,6 +199,9 @@ pub fn activations_mut<'a, T>(
 pub struct Workspace<T> {
     branch_1: Vec<T>,
     branch_2: Vec<T>,
+    /// Branch times trunk, where they are multiplied.
+    joint: Vec<T>,
+    g_joint: Vec<T>,
     g_branch_1: Vec<T>,
     g_branch_2: Vec<T>,
     g_trunk_1: Vec<T>,
@@ -191,13 +218,15 @@ impl<T: Real> Workspace<T> {
         Self {
             branch_1: of(shape.branch[0]),
             branch_2: of(shape.branch[1]),
+            joint: of(shape.branch[1]),
+            g_joint: of(shape.branch[1]),
             g_branch_1: of(shape.branch[0]),
             g_branch_2: of(shape.branch[1]),
             g_trunk_1: of(shape.trunk[0]),
             g_trunk_2: of(shape.trunk[1]),
             g_fuse: of(shape.fuse),
             g_fourier: of(shape.fourier()),
-            g_action: of(Shape::ACTIONS),
+            g_action: of(shape.actions),
         }
     }
 }
@@ -222,13 +251,15 @@ impl<T: Real> Network<T> {
             let out = &mut transposed[layer.start..layer.bias_start()];
             transpose(layer.weights(&weights), layer.inputs, out);
         }
-        // The fusion layer reads branch and trunk from two places: transpose its halves apart.
-        let fuse = layers[FUSE];
-        let cut = shape.branch[1] * shape.fuse;
-        let (branch, trunk) = fuse.weights(&weights).split_at(cut);
-        let (to_branch, to_trunk) = transposed[fuse.start..fuse.bias_start()].split_at_mut(cut);
-        transpose(branch, shape.branch[1], to_branch);
-        transpose(trunk, shape.trunk[1], to_trunk);
+        if shape.fusion == Fusion::Concatenate {
+            // The fusion layer reads branch and trunk from two places: transpose its halves apart.
+            let fuse = layers[FUSE];
+            let cut = shape.branch[1] * shape.fuse;
+            let (branch, trunk) = fuse.weights(&weights).split_at(cut);
+            let (to_branch, to_trunk) = transposed[fuse.start..fuse.bias_start()].split_at_mut(cut);
+            transpose(branch, shape.branch[1], to_branch);
+            transpose(trunk, shape.trunk[1], to_trunk);
+        }
         Self {
             arch: Arch::new(),
             shape: shape.clone(),
@@ -254,54 +285,66 @@ impl<T: Real> Network<T> {
         multiply(self.arch, x, layer.weights(&self.weights), y, layer.inputs);
     }
 
+    /// Evaluates the trunk at `positions`, scaled to 0..1, [rows, axes].
+    pub fn place(&self, positions: &[T], p: &mut Places<&mut [T]>) {
+        self.fourier(positions, p.fourier);
+        self.dense(TRUNK_1, p.fourier, p.trunk_1);
+        squash(self.arch, p.trunk_1);
+        self.dense(TRUNK_2, p.trunk_1, p.trunk_2);
+        squash(self.arch, p.trunk_2);
+        match self.shape.fusion {
+            Fusion::Concatenate => {
+                let fuse = &self.layers[FUSE];
+                for row in p.offer.chunks_exact_mut(fuse.outputs) {
+                    row.copy_from_slice(fuse.bias(&self.weights));
+                }
+                let (_, from_trunk) = self.fuse_halves(&self.weights);
+                let trunk = self.shape.trunk[1];
+                multiply(self.arch, p.trunk_2, from_trunk, p.offer, trunk);
+            }
+            Fusion::Multiply => p.offer.copy_from_slice(p.trunk_2),
+        }
+    }
+
     /// Evaluates the agents whose windows stand in `a.window`; fills the rest of `a`.
-    pub fn forward(&self, positions: &[T], a: &mut Activations<&mut [T]>, work: &mut Workspace<T>) {
+    pub fn forward(
+        &self,
+        p: &Places<&[T]>,
+        a: &mut Activations<&mut [T]>,
+        work: &mut Workspace<T>,
+    ) {
         self.dense(BRANCH_1, a.window, a.branch_1);
         soft_norm(self.arch, a.branch_1, a.norm_1, self.shape.branch[0]);
         squash_into(self.arch, a.branch_1, &mut work.branch_1);
         self.dense(BRANCH_2, &work.branch_1, a.branch_2);
         soft_norm(self.arch, a.branch_2, a.norm_2, self.shape.branch[1]);
         squash_into(self.arch, a.branch_2, &mut work.branch_2);
-
-        self.fourier(positions, a.fourier);
-        self.dense(TRUNK_1, a.fourier, a.trunk_1);
-        squash(self.arch, a.trunk_1);
-        self.dense(TRUNK_2, a.trunk_1, a.trunk_2);
-        squash(self.arch, a.trunk_2);
-
-        let (from_branch, from_trunk) = self.fuse_halves(&self.weights);
-        let fuse = &self.layers[FUSE];
-        for row in a.fuse.chunks_exact_mut(fuse.outputs) {
-            row.copy_from_slice(fuse.bias(&self.weights));
+        match self.shape.fusion {
+            Fusion::Concatenate => {
+                a.fuse.copy_from_slice(p.offer);
+                let (from_branch, _) = self.fuse_halves(&self.weights);
+                let branch = self.shape.branch[1];
+                multiply(self.arch, &work.branch_2, from_branch, a.fuse, branch);
+            }
+            Fusion::Multiply => {
+                product_into(&work.branch_2, p.offer, &mut work.joint);
+                self.dense(FUSE, &work.joint, a.fuse);
+            }
         }
-        multiply(
-            self.arch,
-            &work.branch_2,
-            from_branch,
-            a.fuse,
-            self.shape.branch[1],
-        );
-        multiply(
-            self.arch,
-            a.trunk_2,
-            from_trunk,
-            a.fuse,
-            self.shape.trunk[1],
-        );
         squash(self.arch, a.fuse);
         self.dense(HEAD, a.fuse, a.action);
         squash(self.arch, a.action);
     }
 
     /// Adjoint of [`Self::forward`]: from the gradient of the actions, adds to those of the
-    /// parameters and positions, and sets that of the windows.
+    /// parameters and of the trunk's offer, and sets that of the windows.
     pub fn backward(
         &self,
         g_action: &[T],
-        a: &Activations<&[T]>,
+        (p, a): (&Places<&[T]>, &Activations<&[T]>),
         work: &mut Workspace<T>,
         g_parameters: &mut [T],
-        g_positions: &mut [T],
+        g_offer: &mut [T],
         g_window: &mut [T],
     ) {
         let arch = self.arch;
@@ -314,52 +357,32 @@ impl<T: Real> Network<T> {
         self.dense_adjoint(HEAD, a.fuse, &work.g_action, g_parameters, &mut work.g_fuse);
         squash_adjoint(arch, a.fuse, &mut work.g_fuse);
 
-        let (weights, bias) = self.layers[FUSE].split_mut(g_parameters);
-        let (g_from_branch, g_from_trunk) = weights.split_at_mut(b2 * self.shape.fuse);
-        multiply_transposed(arch, &work.branch_2, &work.g_fuse, g_from_branch, b2);
-        multiply_transposed(
-            arch,
-            a.trunk_2,
-            &work.g_fuse,
-            g_from_trunk,
-            self.shape.trunk[1],
-        );
-        add_rows(&work.g_fuse, bias);
-        let (to_branch, to_trunk) = self.fuse_halves(&self.transposed);
-        work.g_branch_2.fill(T::ZERO);
-        multiply(
-            arch,
-            &work.g_fuse,
-            to_branch,
-            &mut work.g_branch_2,
-            self.shape.fuse,
-        );
-        work.g_trunk_2.fill(T::ZERO);
-        multiply(
-            arch,
-            &work.g_fuse,
-            to_trunk,
-            &mut work.g_trunk_2,
-            self.shape.fuse,
-        );
-
-        squash_adjoint(arch, a.trunk_2, &mut work.g_trunk_2);
-        self.dense_adjoint(
-            TRUNK_2,
-            a.trunk_1,
-            &work.g_trunk_2,
-            g_parameters,
-            &mut work.g_trunk_1,
-        );
-        squash_adjoint(arch, a.trunk_1, &mut work.g_trunk_1);
-        self.dense_adjoint(
-            TRUNK_1,
-            a.fourier,
-            &work.g_trunk_1,
-            g_parameters,
-            &mut work.g_fourier,
-        );
-        self.fourier_adjoint(a.fourier, &work.g_fourier, g_positions);
+        match self.shape.fusion {
+            Fusion::Concatenate => {
+                add(&work.g_fuse, g_offer);
+                let (weights, _) = self.layers[FUSE].split_mut(g_parameters);
+                let (g_from_branch, _) = weights.split_at_mut(b2 * self.shape.fuse);
+                multiply_transposed(arch, &work.branch_2, &work.g_fuse, g_from_branch, b2);
+                let (to_branch, _) = self.fuse_halves(&self.transposed);
+                let fuse = self.shape.fuse;
+                multiply_into(arch, &work.g_fuse, to_branch, &mut work.g_branch_2, fuse);
+            }
+            Fusion::Multiply => {
+                product_into(&work.branch_2, p.offer, &mut work.joint);
+                self.dense_adjoint(
+                    FUSE,
+                    &work.joint,
+                    &work.g_fuse,
+                    g_parameters,
+                    &mut work.g_joint,
+                );
+                product_adjoint(
+                    &work.g_joint,
+                    (&work.branch_2, p.offer),
+                    (&mut work.g_branch_2, g_offer),
+                );
+            }
+        }
 
         squash_adjoint(arch, &work.branch_2, &mut work.g_branch_2);
         soft_norm_adjoint(arch, a.branch_2, a.norm_2, &mut work.g_branch_2, b2);
@@ -375,6 +398,49 @@ impl<T: Real> Network<T> {
         self.dense_adjoint(BRANCH_1, a.window, &work.g_branch_1, g_parameters, g_window);
     }
 
+    /// Adjoint of [`Self::place`]: from the gradient of the trunk's offer, adds to those of the
+    /// parameters and the positions.
+    pub fn place_adjoint(
+        &self,
+        g_offer: &[T],
+        p: &Places<&[T]>,
+        work: &mut Workspace<T>,
+        g_parameters: &mut [T],
+        g_positions: &mut [T],
+    ) {
+        let (arch, trunk) = (self.arch, self.shape.trunk[1]);
+        match self.shape.fusion {
+            Fusion::Concatenate => {
+                let (weights, bias) = self.layers[FUSE].split_mut(g_parameters);
+                let cut = self.shape.branch[1] * self.shape.fuse;
+                let (_, g_from_trunk) = weights.split_at_mut(cut);
+                multiply_transposed(arch, p.trunk_2, g_offer, g_from_trunk, trunk);
+                add_rows(g_offer, bias);
+                let (_, to_trunk) = self.fuse_halves(&self.transposed);
+                let fuse = self.shape.fuse;
+                multiply_into(arch, g_offer, to_trunk, &mut work.g_trunk_2, fuse);
+            }
+            Fusion::Multiply => work.g_trunk_2.copy_from_slice(g_offer),
+        }
+        squash_adjoint(arch, p.trunk_2, &mut work.g_trunk_2);
+        self.dense_adjoint(
+            TRUNK_2,
+            p.trunk_1,
+            &work.g_trunk_2,
+            g_parameters,
+            &mut work.g_trunk_1,
+        );
+        squash_adjoint(arch, p.trunk_1, &mut work.g_trunk_1);
+        self.dense_adjoint(
+            TRUNK_1,
+            p.fourier,
+            &work.g_trunk_1,
+            g_parameters,
+            &mut work.g_fourier,
+        );
+        self.fourier_adjoint(p.fourier, &work.g_fourier, g_positions);
+    }
+
     /// Adjoint of [`Self::dense`]: adds to the layer's gradients, sets `g_x`.
     fn dense_adjoint(
         &self,
@@ -388,37 +454,37 @@ impl<T: Real> Network<T> {
         let (weights, bias) = layer.split_mut(g_parameters);
         multiply_transposed(self.arch, x, g_y, weights, layer.inputs);
         add_rows(g_y, bias);
-        g_x.fill(T::ZERO);
-        multiply(
-            self.arch,
-            g_y,
-            layer.weights(&self.transposed),
-            g_x,
-            layer.outputs,
-        );
+        let transposed = layer.weights(&self.transposed);
+        multiply_into(self.arch, g_y, transposed, g_x, layer.outputs);
     }
 
-    /// [sines, cosines] of π f ξ.
+    /// Sines, then cosines of π f s; within each, axis by axis.
     fn fourier(&self, positions: &[T], features: &mut [T]) {
-        let count = self.shape.frequencies.len();
-        for (&x, row) in positions.iter().zip(features.chunks_exact_mut(2 * count)) {
-            let (sines, cosines) = row.split_at_mut(count);
-            for ((f, s), c) in self.shape.frequencies.iter().zip(sines).zip(cosines) {
-                (*s, *c) = (T::of(PI * f) * x).sine_cosine();
+        let (axes, waves) = (self.shape.axes, self.shape.frequencies.len());
+        let rows = features.chunks_exact_mut(self.shape.fourier());
+        for (at, row) in positions.chunks_exact(axes).zip(rows) {
+            let (sines, cosines) = row.split_at_mut(axes * waves);
+            for (axis, &x) in at.iter().enumerate() {
+                for (k, f) in self.shape.frequencies.iter().enumerate() {
+                    let turn = (T::of(PI * f) * x).sine_cosine();
+                    (sines[axis * waves + k], cosines[axis * waves + k]) = turn;
+                }
             }
         }
     }
 
     /// Adjoint of [`Self::fourier`]: adds to `g_positions`.
     fn fourier_adjoint(&self, features: &[T], g: &[T], g_positions: &mut [T]) {
-        let count = self.shape.frequencies.len();
-        let rows = features
-            .chunks_exact(2 * count)
-            .zip(g.chunks_exact(2 * count));
-        for ((row, g), g_position) in rows.zip(g_positions) {
-            for (k, f) in self.shape.frequencies.iter().enumerate() {
-                let turn = g[k] * row[count + k] - g[count + k] * row[k];
-                *g_position += T::of(PI * f) * turn;
+        let (axes, waves) = (self.shape.axes, self.shape.frequencies.len());
+        let (count, width) = (axes * waves, self.shape.fourier());
+        let rows = features.chunks_exact(width).zip(g.chunks_exact(width));
+        for ((row, g), g_at) in rows.zip(g_positions.chunks_exact_mut(axes)) {
+            for (axis, g_position) in g_at.iter_mut().enumerate() {
+                for (k, f) in self.shape.frequencies.iter().enumerate() {
+                    let k = axis * waves + k;
+                    let turn = g[k] * row[count + k] - g[count + k] * row[k];
+                    *g_position += T::of(PI * f) * turn;
+                }
             }
         }
     }
@@ -429,24 +495,33 @@ mod tests {
     use super::*;
     use crate::adjoint::check::{assert_gradient, wave};
 
-    fn small() -> Shape {
+    fn small(axes: usize, fusion: Fusion) -> Shape {
         Shape {
-            window: 6,
+            features: 6,
             branch: [7, 5],
+            axes,
             frequencies: vec![1.0, 2.0],
-            trunk: [4, 3],
+            trunk: [4, 5],
+            fusion,
             fuse: 6,
+            actions: 1 + axes,
         }
     }
 
     /// Over windows, positions and (f32-representable) parameters together.
     #[test]
     fn the_network_has_the_adjoint_it_claims() {
-        let (shape, rows) = (small(), 5);
-        let windows = rows * shape.window;
+        check(small(1, Fusion::Concatenate));
+        check(small(2, Fusion::Concatenate));
+        check(small(2, Fusion::Multiply));
+    }
+
+    fn check(shape: Shape) {
+        let rows = 5;
+        let windows = rows * shape.features;
         let mut point = wave(windows, 0.37, 1.0);
-        point.extend((0..rows).map(|k| 0.1 + 0.17 * k as f64));
-        let weight = wave(rows * Shape::ACTIONS, 0.9, 1.0);
+        point.extend((0..rows * shape.axes).map(|k| 0.05 + 0.09 * k as f64));
+        let weight = wave(rows * shape.actions, 0.9, 1.0);
         let parameters = wave(shape.parameters(), 0.61, 0.8);
         let network = |parameters: &[f64]| {
             let zeros = vec![0.0f32; shape.parameters()];
@@ -457,18 +532,21 @@ mod tests {
             network.transposed = layouts.transposed;
             network
         };
-        let forward = |network: &Network<f64>, point: &[f64], slab: &mut [f64]| {
+        let forward = |network: &Network<f64>, point: &[f64], slabs: &mut [Vec<f64>; 2]| {
             let mut work = Workspace::new(&shape, rows);
+            let [placed, slab] = slabs;
+            let mut p = places_mut(&shape, rows, placed);
+            network.place(&point[windows..], &mut p);
             let mut a = activations_mut(&shape, rows, slab);
             a.window.copy_from_slice(&point[..windows]);
-            network.forward(&point[windows..], &mut a, &mut work);
+            network.forward(&places(&shape, rows, placed), &mut a, &mut work);
             a.action
                 .iter()
                 .zip(&weight)
                 .map(|(a, w)| a * w)
                 .sum::<f64>()
         };
-        let slab = || vec![0.0; rows * activation_width(&shape)];
+        let slab = || [place_width(&shape), activation_width(&shape)].map(|w| vec![0.0; rows * w]);
 
         let rounded: Vec<f64> = parameters.iter().map(|&p| f64::from(p as f32)).collect();
         let net = network(&rounded);
@@ -477,14 +555,19 @@ mod tests {
         let mut g_parameters = vec![0.0; shape.parameters()];
         let mut g_point = vec![0.0; point.len()];
         let (g_window, g_positions) = g_point.split_at_mut(windows);
+        let mut work = Workspace::new(&shape, rows);
+        let mut g_offer = vec![0.0; rows * offer_width(&shape)];
+        let p = places(&shape, rows, &kept[0]);
+        let a = activations(&shape, rows, &kept[1]);
         net.backward(
             &weight,
-            &activations(&shape, rows, &kept),
-            &mut Workspace::new(&shape, rows),
+            (&p, &a),
+            &mut work,
             &mut g_parameters,
-            g_positions,
+            &mut g_offer,
             g_window,
         );
+        net.place_adjoint(&g_offer, &p, &mut work, &mut g_parameters, g_positions);
         assert_gradient(|p| forward(&net, p, &mut slab()), &point, &g_point, 1e-7);
         assert_gradient(
             |p| forward(&network(p), &point, &mut slab()),

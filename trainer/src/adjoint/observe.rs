@@ -1,134 +1,340 @@
-//! What an agent sees: the error to the target and its slope, in a window around its cell.
+//! What an agent sees: the error to the target in a window around its cell, on a line its slope
+//! too, and perhaps a coarse view of the whole domain.
 
 use super::real::Real;
+use crate::policy::Sight;
+use agent_sim::grid::Edge;
 use agent_sim::problem::Problem;
 
-/// Cuts windows out of an error field.
+/// Turns error fields into the features of agents.
 #[derive(Debug, Clone)]
-pub struct Window {
-    grid: usize,
-    /// Grid points in a window.
-    pub points: usize,
-    /// Constant factors of the two channels, [error, slope].
-    pub gains: [f64; 2],
+pub struct Eyes {
+    axes: usize,
+    points: [usize; 2],
+    wraps: bool,
+    sight: Sight,
 }
 
-impl Window {
-    /// The window of a problem's agents; `gains` multiply the error and its slope.
-    pub fn new(problem: &Problem, gains: [f64; 2]) -> Self {
+/// An error field with all that agents' features are cut from.
+#[derive(Debug, Clone)]
+pub struct Scene<T> {
+    /// The error at every grid point.
+    pub error: Vec<T>,
+    /// Its slope; empty on a plane.
+    slope: Vec<T>,
+    /// Its means over the cells of the coarse view.
+    coarse: Vec<T>,
+}
+
+impl Eyes {
+    /// The eyes of a problem's agents.
+    ///
+    /// # Panics
+    /// If the cells of the coarse view do not divide the grid.
+    pub fn new(problem: &Problem, sight: &Sight) -> Self {
+        let grid = &problem.grid;
+        for (cells, points) in sight.wide.into_iter().flatten().zip(grid.points) {
+            assert!(points % cells == 0, "{cells} cells do not divide {points}");
+        }
         Self {
-            grid: problem.grid.len(),
-            points: problem.sensing.window,
-            gains,
+            axes: grid.axes,
+            points: grid.points,
+            wraps: grid.edge == Edge::Periodic,
+            sight: sight.clone(),
         }
     }
 
-    /// Values in an observation.
-    pub fn features(&self) -> usize {
-        2 * self.points
+    /// Room for a scene.
+    pub fn scene<T: Real>(&self) -> Scene<T> {
+        let n = self.points[0] * self.points[1];
+        Scene {
+            error: vec![T::ZERO; n],
+            slope: vec![T::ZERO; if self.axes == 1 { n } else { 0 }],
+            coarse: vec![T::ZERO; self.sight.coarse()],
+        }
     }
 
-    /// Grid indices of the window around `cell`; beyond the walls the wall's own value counts.
+    /// Fills the rest of a scene from its errors.
+    pub fn prepare<T: Real>(&self, scene: &mut Scene<T>) {
+        if self.axes == 1 {
+            slope(&scene.error, &mut scene.slope, self.wraps);
+        }
+        if let Some(share) = self.share_of_cell() {
+            scene.coarse.fill(T::ZERO);
+            for (k, run) in scene.error.chunks_exact(self.coarse_run()).enumerate() {
+                scene.coarse[self.coarse_cell(k)] += run.iter().copied().sum::<T>();
+            }
+            let share = T::of(share);
+            scene
+                .coarse
+                .iter_mut()
+                .for_each(|mean| *mean = *mean * share);
+        }
+    }
+
+    /// Adjoint of [`Self::prepare`]: adds to the errors' gradient.
+    pub fn prepare_adjoint<T: Real>(&self, g: &mut Scene<T>) {
+        if self.axes == 1 {
+            slope_adjoint(&g.slope, &mut g.error, self.wraps);
+        }
+        if let Some(share) = self.share_of_cell() {
+            let share = T::of(share);
+            for (k, run) in g.error.chunks_exact_mut(self.coarse_run()).enumerate() {
+                let pull = g.coarse[self.coarse_cell(k)] * share;
+                run.iter_mut().for_each(|error| *error += pull);
+            }
+        }
+    }
+
+    /// 1 / grid points in a cell of the coarse view.
+    fn share_of_cell(&self) -> Option<f64> {
+        let [a, b] = self.sight.wide?;
+        Some((a * b) as f64 / (self.points[0] * self.points[1]) as f64)
+    }
+
+    /// Neighbours in a row of the grid that lie in the same cell of the coarse view.
+    fn coarse_run(&self) -> usize {
+        self.points[1] / self.sight.wide.map_or(1, |[_, b]| b)
+    }
+
+    /// The cell of the coarse view that the `k`-th such run lies in.
+    fn coarse_cell(&self, k: usize) -> usize {
+        let [a, b] = self.sight.wide.unwrap_or([1, 1]);
+        (k / b * a / self.points[0]) * b + k % b
+    }
+
+    /// Grid index of cell `k` of a window around `cell` along an axis: beyond a wall the wall's own
+    /// cell counts, on a ring there is no beyond.
     #[inline]
-    fn indices(&self, cell: usize) -> impl Iterator<Item = usize> + use<> {
-        let (half, last) = (self.points / 2, self.grid - 1);
-        (0..self.points).map(move |k| (cell + k).saturating_sub(half).min(last))
-    }
-
-    /// `features` = the window of `error`, then that of `slope`, times the gains.
-    pub fn observe<T: Real>(&self, error: &[T], slope: &[T], cell: usize, features: &mut [T]) {
-        let (left, right) = features.split_at_mut(self.points);
-        let gains = self.gains.map(T::of);
-        for ((j, e), s) in self.indices(cell).zip(left).zip(right) {
-            *e = gains[0] * error[j];
-            *s = gains[1] * slope[j];
+    fn index(&self, axis: usize, cell: usize, k: usize) -> usize {
+        let (half, n) = (self.sight.window / 2, self.points[axis]);
+        if self.wraps {
+            (cell + k + n - half) % n
+        } else {
+            (cell + k).saturating_sub(half).min(n - 1)
         }
     }
 
-    /// Adjoint of [`Self::observe`]: adds to the gradients of both fields.
-    pub fn observe_adjoint<T: Real>(
-        &self,
-        g_features: &[T],
-        cell: usize,
-        g_error: &mut [T],
-        g_slope: &mut [T],
-    ) {
-        let (left, right) = g_features.split_at(self.points);
-        let gains = self.gains.map(T::of);
-        for ((j, &e), &s) in self.indices(cell).zip(left).zip(right) {
-            g_error[j] += gains[0] * e;
-            g_slope[j] += gains[1] * s;
+    /// The first column of a window around column `cell` that lies within the grid as it is.
+    fn unbroken(&self, cell: usize) -> Option<usize> {
+        let first = cell.checked_sub(self.sight.window / 2)?;
+        (first + self.sight.window <= self.points[1]).then_some(first)
+    }
+
+    /// The features of an agent in `cell`.
+    pub fn observe<T: Real>(&self, scene: &Scene<T>, cell: [usize; 2], features: &mut [T]) {
+        let sight = &self.sight;
+        let gain = T::of(sight.error_gain);
+        let (local, coarse) = features.split_at_mut(sight.local(self.axes));
+        if self.axes == 1 {
+            let (errors, slopes) = local.split_at_mut(sight.window);
+            let slope_gain = T::of(sight.slope_gain);
+            for (k, (e, s)) in errors.iter_mut().zip(slopes).enumerate() {
+                let j = self.index(0, cell[0], k);
+                *e = gain * scene.error[j];
+                *s = slope_gain * scene.slope[j];
+            }
+        } else {
+            let whole = self.unbroken(cell[1]);
+            for (k, line) in local.chunks_exact_mut(sight.window).enumerate() {
+                let row = &scene.error[self.index(0, cell[0], k) * self.points[1]..];
+                match whole {
+                    Some(first) => {
+                        for (e, &error) in line.iter_mut().zip(&row[first..]) {
+                            *e = gain * error;
+                        }
+                    }
+                    None => {
+                        for (l, e) in line.iter_mut().enumerate() {
+                            *e = gain * row[self.index(1, cell[1], l)];
+                        }
+                    }
+                }
+            }
+        }
+        let gain = T::of(sight.wide_gain);
+        for (out, &mean) in coarse.iter_mut().zip(&scene.coarse) {
+            *out = gain * mean;
+        }
+    }
+
+    /// Adjoint of [`Self::observe`]: adds to the scene's gradients.
+    pub fn observe_adjoint<T: Real>(&self, g_features: &[T], cell: [usize; 2], g: &mut Scene<T>) {
+        let sight = &self.sight;
+        let gain = T::of(sight.error_gain);
+        let (local, coarse) = g_features.split_at(sight.local(self.axes));
+        if self.axes == 1 {
+            let (errors, slopes) = local.split_at(sight.window);
+            let slope_gain = T::of(sight.slope_gain);
+            for (k, (&e, &s)) in errors.iter().zip(slopes).enumerate() {
+                let j = self.index(0, cell[0], k);
+                g.error[j] += gain * e;
+                g.slope[j] += slope_gain * s;
+            }
+        } else {
+            let whole = self.unbroken(cell[1]);
+            for (k, line) in local.chunks_exact(sight.window).enumerate() {
+                let row = &mut g.error[self.index(0, cell[0], k) * self.points[1]..];
+                match whole {
+                    Some(first) => {
+                        for (&e, error) in line.iter().zip(&mut row[first..]) {
+                            *error += gain * e;
+                        }
+                    }
+                    None => {
+                        for (l, &e) in line.iter().enumerate() {
+                            row[self.index(1, cell[1], l)] += gain * e;
+                        }
+                    }
+                }
+            }
+        }
+        let gain = T::of(sight.wide_gain);
+        for (mean, &out) in g.coarse.iter_mut().zip(coarse) {
+            *mean += gain * out;
         }
     }
 }
 
-/// Unit-spacing central differences, one-sided at the two ends.
-pub fn slope<T: Real>(field: &[T], out: &mut [T]) {
+impl<T: Real> Scene<T> {
+    /// Makes everything zero.
+    pub fn clear(&mut self) {
+        for part in [&mut self.error, &mut self.slope, &mut self.coarse] {
+            part.fill(T::ZERO);
+        }
+    }
+}
+
+/// Unit-spacing central differences; at the ends one-sided, or on a ring around it.
+fn slope<T: Real>(field: &[T], out: &mut [T], wraps: bool) {
     let (last, half) = (field.len() - 1, T::of(0.5));
-    out[0] = field[1] - field[0];
     for j in 1..last {
         out[j] = half * (field[j + 1] - field[j - 1]);
     }
-    out[last] = field[last] - field[last - 1];
+    if wraps {
+        out[0] = half * (field[1] - field[last]);
+        out[last] = half * (field[0] - field[last - 1]);
+    } else {
+        out[0] = field[1] - field[0];
+        out[last] = field[last] - field[last - 1];
+    }
 }
 
 /// Adjoint of [`slope`]: adds to `g_field`.
-pub fn slope_adjoint<T: Real>(g: &[T], g_field: &mut [T]) {
+fn slope_adjoint<T: Real>(g: &[T], g_field: &mut [T], wraps: bool) {
     let (last, half) = (g.len() - 1, T::of(0.5));
-    g_field[1] += g[0];
-    g_field[0] -= g[0];
     for j in 1..last {
         g_field[j + 1] += half * g[j];
         g_field[j - 1] -= half * g[j];
     }
-    g_field[last] += g[last];
-    g_field[last - 1] -= g[last];
+    let share = if wraps { half } else { T::ONE };
+    let (before, after) = if wraps { (last, 0) } else { (0, last) };
+    g_field[1] += share * g[0];
+    g_field[before] -= share * g[0];
+    g_field[after] += share * g[last];
+    g_field[last - 1] -= share * g[last];
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::adjoint::check::{assert_gradient, wave};
-    use agent_sim::problem::heat_1d::PROBLEM;
+    use agent_sim::problem::{density_2d, heat_1d, ks_1d, ks_2d};
+
+    fn sight(window: usize, wide: Option<[usize; 2]>) -> Sight {
+        Sight {
+            window,
+            error_gain: 0.7,
+            slope_gain: 10.0,
+            wide,
+            wide_gain: 3.0,
+        }
+    }
+
+    fn see(eyes: &Eyes, error: &[f64], cell: [usize; 2], features: usize) -> Vec<f64> {
+        let mut scene = eyes.scene();
+        scene.error.copy_from_slice(error);
+        eyes.prepare(&mut scene);
+        let mut seen = vec![0.0; features];
+        eyes.observe(&scene, cell, &mut seen);
+        seen
+    }
 
     #[test]
     fn a_window_at_the_wall_repeats_the_wall() {
-        let window = Window::new(&PROBLEM, [1.0, 10.0]);
+        let sight = Sight {
+            error_gain: 1.0,
+            ..sight(8, None)
+        };
+        let eyes = Eyes::new(&heat_1d::PROBLEM, &sight);
         let field: Vec<f64> = (0..100).map(|j| (j * j) as f64).collect();
-        let (mut steep, mut seen) = (vec![0.0; 100], vec![0.0; 16]);
-        slope(&field, &mut steep);
-        window.observe(&field, &steep, 1, &mut seen);
+        let seen = see(&eyes, &field, [1, 0], 16);
         // Indices −3..=4; the slope of j² is 2j, and 1 at the wall.
         assert_eq!(seen[..8], [0.0, 0.0, 0.0, 0.0, 1.0, 4.0, 9.0, 16.0]);
         assert_eq!(seen[8..], [10.0, 10.0, 10.0, 10.0, 20.0, 40.0, 60.0, 80.0]);
-        window.observe(&field, &steep, 99, &mut seen);
-        assert_eq!(
-            seen[3..8],
-            [
-                98.0 * 98.0,
-                99.0 * 99.0,
-                99.0 * 99.0,
-                99.0 * 99.0,
-                99.0 * 99.0
-            ]
-        );
+        let seen = see(&eyes, &field, [99, 0], 16);
+        let last = 99.0 * 99.0;
+        assert_eq!(seen[3..8], [98.0 * 98.0, last, last, last, last]);
+    }
+
+    #[test]
+    fn a_window_on_a_ring_goes_around_it() {
+        let sight = Sight {
+            error_gain: 1.0,
+            ..sight(4, None)
+        };
+        let eyes = Eyes::new(&ks_1d::PROBLEM, &sight);
+        let field: Vec<f64> = (0..128).map(|j| j as f64).collect();
+        let seen = see(&eyes, &field, [1, 0], 8);
+        assert_eq!(seen[..4], [127.0, 0.0, 1.0, 2.0]);
+        // (0 − 126)/2, (1 − 127)/2, 1, 1
+        assert_eq!(seen[4..], [-630.0, -630.0, 10.0, 10.0]);
+    }
+
+    #[test]
+    fn the_coarse_view_is_the_mean_of_its_cells() {
+        let eyes = Eyes::new(&density_2d::PROBLEM, &sight(2, Some([8, 10])));
+        let field: Vec<f64> = (0..64 * 80).map(|k| (k / 80 + k % 80) as f64).collect();
+        let seen = see(&eyes, &field, [30, 40], 4 + 80);
+        // Cell (a, b) spans rows 8a..8a+8 and columns 8b..8b+8: mean 8a + 8b + 7; gain 3.
+        assert_eq!(seen[4..7], [21.0, 45.0, 69.0]);
+        assert_eq!(seen[83], 3.0 * (56.0 + 72.0 + 7.0));
     }
 
     #[test]
     fn observing_has_the_adjoint_it_claims() {
-        let window = Window::new(&PROBLEM, [0.7, 10.0]);
-        let (field, weight) = (wave(100, 0.2, 1.0), wave(16, 0.9, 1.0));
-        for cell in [0, 2, 50, 99] {
-            let value = |field: &[f64]| {
-                let (mut steep, mut seen) = (vec![0.0; 100], vec![0.0; 16]);
-                slope(field, &mut steep);
-                window.observe(field, &steep, cell, &mut seen);
-                seen.iter().zip(&weight).map(|(s, w)| s * w).sum()
-            };
-            let (mut g, mut g_slope) = (vec![0.0; 100], vec![0.0; 100]);
-            window.observe_adjoint(&weight, cell, &mut g, &mut g_slope);
-            slope_adjoint(&g_slope, &mut g);
-            assert_gradient(value, &field, &g, 1e-8);
+        let cases: [(&Problem, Sight, &[[usize; 2]]); 4] = [
+            (
+                &heat_1d::PROBLEM,
+                sight(8, None),
+                &[[0, 0], [50, 0], [99, 0]],
+            ),
+            (&ks_1d::PROBLEM, sight(6, None), &[[0, 0], [127, 0]]),
+            (&ks_2d::PROBLEM, sight(5, None), &[[1, 62]]),
+            (&density_2d::PROBLEM, sight(3, Some([4, 5])), &[[0, 79]]),
+        ];
+        for (problem, sight, cells) in cases {
+            let eyes = Eyes::new(problem, &sight);
+            let features = sight.features(problem.grid.axes);
+            let field = wave(problem.grid.len(), 0.2, 1.0);
+            let weight = wave(features, 0.9, 1.0);
+            for &cell in cells {
+                let mut g = eyes.scene();
+                eyes.observe_adjoint(&weight, cell, &mut g);
+                eyes.prepare_adjoint(&mut g);
+                // It is linear: its value is the product with its gradient.
+                let seen = see(&eyes, &field, cell, features);
+                let value: f64 = seen.iter().zip(&weight).map(|(s, w)| s * w).sum();
+                let product: f64 = field.iter().zip(&g.error).map(|(f, g)| f * g).sum();
+                assert!((value - product).abs() < 1e-10 * value.abs().max(1.0));
+                if problem.grid.axes == 1 {
+                    let value = |field: &[f64]| {
+                        let seen = see(&eyes, field, cell, features);
+                        seen.iter().zip(&weight).map(|(s, w)| s * w).sum()
+                    };
+                    assert_gradient(value, &field, &g.error, 1e-8);
+                }
+            }
         }
     }
 }

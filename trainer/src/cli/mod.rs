@@ -1,0 +1,99 @@
+//! One module per command.
+
+mod backend;
+mod bench;
+mod oracle;
+mod train;
+
+use anyhow::{Context, Result};
+use backend::Backend;
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use trainer::checkpoint::Checkpoint;
+use trainer::export;
+use trainer::store::write_atomically;
+
+/// Learns one shared policy for a swarm by differentiating through the field it controls.
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "\
+Examples:
+  trainer train heat-1d --preset quick               a usable policy in about a minute
+  trainer train heat-1d                              train as for the shipped policy
+  trainer train heat-1d --resume                     go on after an interruption
+  trainer train --all                                train every problem
+  trainer export runs/heat-1d/best -o my.policy      freeze the best policy for agents
+  trainer inspect my.policy                          what is in it
+  trainer oracle heat-1d                             what could be reached at best
+  trainer bench heat-1d --against-jax                seconds per step, beside JAX"
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train a policy; checkpoints, report.json and loss.svg go to <OUT>/<PROBLEM>/.
+    Train(train::Arguments),
+    /// Freeze the policy of a checkpoint into a blob for agents.
+    #[command(after_help = "Example:\n  trainer export runs/heat-1d/best -o my.policy")]
+    Export {
+        /// A run's `best` or `latest` file.
+        checkpoint: PathBuf,
+        /// The blob to write.
+        #[arg(short, long)]
+        output: PathBuf,
+    },
+    /// Print what a policy blob holds.
+    #[command(after_help = "Example:\n  trainer inspect my.policy")]
+    Inspect {
+        /// The blob.
+        policy: PathBuf,
+    },
+    /// Seek the best actions for known episodes: what no policy can be expected to beat.
+    Oracle(oracle::Arguments),
+    /// Time training steps.
+    Bench(bench::Arguments),
+}
+
+/// Carries out a command line.
+pub fn run(arguments: Arguments) -> Result<()> {
+    match arguments.command {
+        Command::Train(arguments) => train::run(arguments),
+        Command::Oracle(arguments) => oracle::run(arguments),
+        Command::Bench(arguments) => bench::run(arguments),
+        Command::Export { checkpoint, output } => {
+            let loaded = Checkpoint::load(&checkpoint)?;
+            let blob = export::from_checkpoint(loaded, &Backend::default().open()?)
+                .with_context(|| format!("cannot export '{}'", checkpoint.display()))?;
+            write_atomically(&output, &blob)?;
+            println!(
+                "{}: {} bytes; look inside with: trainer inspect {0}",
+                output.display(),
+                blob.len()
+            );
+            Ok(())
+        }
+        Command::Inspect { policy } => {
+            let shown = policy.display();
+            let blob = std::fs::read(&policy).with_context(|| {
+                format!("cannot read policy '{shown}'; give the path of an exported policy")
+            })?;
+            let text = export::describe(&blob).with_context(|| {
+                format!("'{shown}' is not a policy this trainer can read; export it again")
+            })?;
+            print!("{text}");
+            Ok(())
+        }
+    }
+}
+
+/// One thread per core, or as many as asked for; results do not depend on it.
+fn use_threads(threads: usize) -> Result<()> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build_global()?;
+    Ok(())
+}

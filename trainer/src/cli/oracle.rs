@@ -1,0 +1,90 @@
+//! `trainer oracle`.
+
+use super::use_threads;
+use agent_sim::problem;
+use agent_sim::test_set::EpisodeSet;
+use anyhow::Result;
+use trainer::oracle::{Search, plan};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainer oracle heat-1d
+  trainer oracle density-2d --iterations 1000 --episodes 8
+  trainer oracle turbulence-2d --variant as-published")]
+pub struct Arguments {
+    /// The control problem, e.g. heat-1d.
+    problem: String,
+    /// A form of the problem, see `agent-sim problems`.
+    #[arg(long)]
+    variant: Option<String>,
+    /// Which episodes: `table`, `fresh` or a .npy file.
+    #[arg(long, default_value = "table")]
+    set: EpisodeSet,
+    /// How many of them [default: all of a table, 50 fresh ones].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    episodes: Option<u32>,
+    /// Seed of fresh episodes.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Agents [default: the problem's].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    agents: Option<u32>,
+    /// Steps of the search per episode.
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
+    iterations: u32,
+    /// Learning rate of the search, on actions before their saturation.
+    #[arg(long, default_value_t = 0.05)]
+    rate: f64,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Threads; 0 for one per core.
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+}
+
+/// Plans the episodes and prints what that reaches.
+pub fn run(arguments: Arguments) -> Result<()> {
+    use_threads(arguments.threads)?;
+    let problem = problem::by_name(&arguments.problem)?;
+    let problem = match &arguments.variant {
+        Some(name) => problem.with_variant(name)?,
+        None => *problem,
+    };
+    let count = arguments.episodes.map(|n| n as usize);
+    let episodes = arguments.set.episodes(&problem, arguments.seed, count)?;
+    let agents = arguments.agents.map_or(problem.agents, |n| n as usize);
+    let search = Search {
+        iterations: arguments.iterations as usize,
+        rate: arguments.rate,
+    };
+    let found = plan(&problem, agents, &episodes, search);
+    let count = found.len() as f64;
+    let mean =
+        |value: fn(&trainer::oracle::Found) -> f64| found.iter().map(value).sum::<f64>() / count;
+    let (idle, best) = (mean(|f| f.idle), mean(|f| f.best));
+    let variance = found.iter().map(|f| (f.best - best).powi(2)).sum::<f64>() / count;
+    if arguments.json {
+        let report = serde_json::json!({
+            "problem": problem.name, "variant": arguments.variant, "set": arguments.set.to_string(),
+            "episodes": found.len(), "agents": agents, "iterations": arguments.iterations,
+            "no_control": idle, "oracle": best, "oracle_sd": variance.sqrt(),
+        });
+        println!("{report}");
+        return Ok(());
+    }
+    println!(
+        "{}, {} episodes ({}), {agents} agents, {} iterations each",
+        problem.name,
+        found.len(),
+        arguments.set,
+        arguments.iterations
+    );
+    println!("  no control {idle:>10.3e}");
+    println!(
+        "  oracle     {best:>10.3e} ± {:.1e} (2 sd over episodes)",
+        2.0 * variance.sqrt()
+    );
+    Ok(())
+}

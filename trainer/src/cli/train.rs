@@ -1,0 +1,277 @@
+//! `trainer train`.
+
+use super::backend::Backend;
+use super::use_threads;
+use agent_sim::problem::{self, Problem};
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use trainer::learn::TrainConfig;
+use trainer::loss::Term;
+use trainer::policy::{PolicyConfig, Sight};
+use trainer::recipe::{self, Recipe};
+use trainer::run::{Existing, Outcome, Run};
+
+/// The settings start from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Preset {
+    /// Those of the shipped policies.
+    Full,
+    /// A usable policy in about a minute on two cores.
+    Quick,
+    /// The published window, loss and schedule.
+    Published,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainer train heat-1d
+  trainer train heat-1d --preset quick
+  trainer train heat-1d --steps 500 --seed 3 --out runs/short
+  trainer train heat-1d --resume --steps 20000       train a finished run further
+  trainer train heat-1d --overwrite                  start over
+  trainer train --all --resume                       all problems; goes on where it stopped")]
+pub struct Arguments {
+    /// The control problem, e.g. heat-1d.
+    #[arg(required_unless_present = "all")]
+    problem: Option<String>,
+    /// Train every problem, one after the other.
+    #[arg(long, conflicts_with = "problem")]
+    all: bool,
+    /// Which settings to start from; the flags below change them.
+    #[arg(long, value_enum, default_value_t = Preset::Full)]
+    preset: Preset,
+    /// Where rollouts run.
+    #[arg(long, value_enum, default_value_t = Backend::default())]
+    backend: Backend,
+    /// Optimiser steps in all [default: the preset's].
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    steps: Option<u64>,
+    /// Episodes per step [default: the preset's].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    batch: Option<u32>,
+    /// Seed of the initial weights and of all episodes [default: 0].
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Cells along each axis of the window that agents see [default: the preset's].
+    #[arg(long, value_name = "CELLS", value_parser = clap::value_parser!(u16).range(1..=64))]
+    window: Option<u16>,
+    /// Highest learning rate [default: the preset's].
+    #[arg(long, allow_negative_numbers = true)]
+    lr: Option<f64>,
+    /// Swarm sizes to train with, each step drawing one; a size named twice is drawn twice as
+    /// often [default: the preset's].
+    #[arg(long, value_delimiter = ',', value_name = "N,N,…", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    agents: Vec<u32>,
+    /// Weight of a term of the loss, e.g. effort=1e-3; may be given several times. Terms: track,
+    /// effort, bound, collision, acceleration, final, obstacle, centroid, late.
+    #[arg(long = "weight", value_name = "TERM=WEIGHT")]
+    weights: Vec<String>,
+    /// Agents start up to this far from their place along each axis.
+    #[arg(long, value_name = "LENGTH")]
+    scatter: Option<f64>,
+    /// Share of the episodes in which agents die.
+    #[arg(long, value_name = "SHARE")]
+    deadly_episodes: Option<f64>,
+    /// Largest share of the agents that die in such an episode.
+    #[arg(long, value_name = "SHARE")]
+    deaths: Option<f64>,
+    /// Largest standard deviation of sensor noise.
+    #[arg(long, value_name = "SD")]
+    sensor_noise: Option<f64>,
+    /// Largest standard deviation of actuator noise.
+    #[arg(long, value_name = "SD")]
+    actuator_noise: Option<f64>,
+    /// Most steps by which actions come late.
+    #[arg(long, value_name = "STEPS")]
+    delay: Option<usize>,
+    /// Stop after so many validations without a better one; 0 for never [default: 0].
+    #[arg(long, value_name = "N")]
+    patience: Option<u64>,
+    /// How often to go back to the last good state, with half the learning rate, when the loss stops
+    /// being a number; then training stops [default: 3].
+    #[arg(long, value_name = "N")]
+    retreats: Option<u32>,
+    /// Folder of runs.
+    #[arg(long, default_value = "runs")]
+    out: PathBuf,
+    /// Continue the run in the folder; with --all, begin those that have not begun.
+    #[arg(long, conflicts_with = "overwrite")]
+    resume: bool,
+    /// Replace the run in the folder.
+    #[arg(long)]
+    overwrite: bool,
+    /// Threads; 0 for one per core. Results do not depend on it.
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+}
+
+impl Arguments {
+    /// Refuses numbers that no training can use.
+    fn check(&self) -> Result<()> {
+        let least =
+            |flag, value: Option<f64>, least: f64, example| (flag, value, least..f64::MAX, example);
+        let share = |flag, value| (flag, value, 0.0..1.0 + f64::EPSILON, 0.3);
+        let numbers = [
+            least("--lr", self.lr, f64::MIN_POSITIVE, 0.001),
+            least("--scatter", self.scatter, 0.0, 0.05),
+            least("--sensor-noise", self.sensor_noise, 0.0, 0.01),
+            least("--actuator-noise", self.actuator_noise, 0.0, 0.02),
+            share("--deadly-episodes", self.deadly_episodes),
+            share("--deaths", self.deaths),
+        ];
+        for (flag, value, range, example) in numbers {
+            if let Some(value) = value.filter(|value| !range.contains(value)) {
+                bail!("{flag} {value} is not usable; try {example}");
+            }
+        }
+        Ok(())
+    }
+
+    /// The terms and weights given.
+    fn weights(&self) -> Result<Vec<(Term, f64)>> {
+        let parse = |text: &String| {
+            let (name, weight) = text.split_once('=')?;
+            let term = Term::ALL.into_iter().find(|t| t.name() == name)?;
+            let weight: f64 = weight.parse().ok()?;
+            (weight.is_finite() && weight >= 0.0).then_some((term, weight))
+        };
+        let known = || Term::ALL.map(Term::name).join(", ");
+        (self.weights.iter())
+            .map(|text| {
+                parse(text).with_context(|| {
+                    format!(
+                        "--weight {text} is not usable; give TERM=NUMBER with one of: {}",
+                        known()
+                    )
+                })
+            })
+            .collect()
+    }
+
+    /// Changes a preset's settings to those asked for.
+    fn change(&self, config: &mut TrainConfig, weights: &[(Term, f64)]) {
+        fn set<T: Clone>(to: &mut T, from: &Option<T>) {
+            if let Some(value) = from {
+                *to = value.clone();
+            }
+        }
+        set(&mut config.seed, &self.seed);
+        set(&mut config.batch, &self.batch.map(|b| b as usize));
+        set(config.schedule.rate_mut(), &self.lr);
+        set(&mut config.patience, &self.patience);
+        set(&mut config.retreats, &self.retreats);
+        let hardening = &mut config.hardening;
+        set(&mut hardening.scatter, &self.scatter);
+        set(&mut hardening.deadly_episodes, &self.deadly_episodes);
+        set(&mut hardening.deaths, &self.deaths);
+        set(&mut hardening.sensor_noise, &self.sensor_noise);
+        set(&mut hardening.actuator_noise, &self.actuator_noise);
+        set(&mut hardening.delay, &self.delay);
+        if !self.agents.is_empty() {
+            hardening.agents = self.agents.iter().map(|&n| n as usize).collect();
+        }
+        for &(term, weight) in weights {
+            config.weights[term as usize] = weight;
+        }
+    }
+
+    fn recipe(&self, problem: &Problem) -> Recipe {
+        let preset = match self.preset {
+            Preset::Full => recipe::Preset::Full,
+            Preset::Quick => recipe::Preset::Quick,
+            Preset::Published => recipe::Preset::Published,
+        };
+        let mut recipe = recipe::preset(problem, preset);
+        if let Some(steps) = self.steps {
+            recipe.set_steps(steps);
+        }
+        if let Some(window) = self.window {
+            recipe.policy = PolicyConfig::new(
+                problem,
+                Sight {
+                    window: usize::from(window),
+                    ..recipe.policy.sight
+                },
+            );
+        }
+        recipe
+    }
+}
+
+/// Trains what was asked for.
+pub fn run(arguments: Arguments) -> Result<()> {
+    arguments.check()?;
+    let problems = match &arguments.problem {
+        Some(name) => vec![problem::by_name(name)?],
+        None => problem::ALL.to_vec(),
+    };
+    use_threads(arguments.threads)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
+        .context("cannot listen for interrupts")?;
+    for problem in problems {
+        train(problem, &arguments, &stop).with_context(|| problem.name)?;
+    }
+    Ok(())
+}
+
+fn train(problem: &'static Problem, arguments: &Arguments, stop: &AtomicBool) -> Result<()> {
+    let device = arguments.backend.open()?;
+    let begun = arguments.out.join(problem.name).join("latest").exists();
+    let existing = match (arguments.resume, arguments.overwrite) {
+        (true, _) if begun || !arguments.all => Existing::Resume,
+        (_, true) => Existing::Overwrite,
+        _ => Existing::Keep,
+    };
+    let weights = arguments.weights()?;
+    let recipe = arguments.recipe(problem);
+    let steps = recipe.steps;
+    let change = |config: &mut TrainConfig| arguments.change(config, &weights);
+    let mut run = Run::open(problem, &arguments.out, existing, recipe, change, &device)?;
+    let (folder, begun) = (run.folder().display().to_string(), run.trainer().step);
+    if begun >= steps {
+        if arguments.all {
+            eprintln!("{}: already trained for {begun} steps", problem.name);
+            return Ok(());
+        }
+        bail!("the run in '{folder}' already has {begun} steps; give more with --steps");
+    }
+    #[cfg(feature = "gpu")]
+    if let Some(gpu) = arguments.backend.gpu()? {
+        eprintln!("rollouts on {}", gpu.name());
+        run.use_gpu(&gpu)?;
+    }
+    eprintln!(
+        "training {} on {:?}: {} parameters, steps {begun} to {steps}, into {folder}",
+        problem.name,
+        arguments.backend,
+        run.trainer().policy_config.shape.parameters(),
+    );
+    let outcome = run.train(steps, stop)?;
+    let (step, headline) = (run.trainer().step, run.trainer().headline());
+    match outcome {
+        Outcome::Finished => {}
+        Outcome::Stale => eprintln!("stopped at step {step}: no better validation for a while"),
+        Outcome::Interrupted => bail!(
+            "stopped at step {step}; the state is in '{folder}/latest', continue with --resume"
+        ),
+    }
+    if let Some(best) = run.trainer().history.best(headline) {
+        println!(
+            "{}: best validation {:.3e} at step {}",
+            problem.name,
+            best.score(headline),
+            best.step
+        );
+    }
+    println!(
+        "policy: {folder}/best    loss curve: {folder}/loss.svg    report: {folder}/report.json"
+    );
+    println!("next: trainer export {folder}/best -o my.policy");
+    Ok(())
+}

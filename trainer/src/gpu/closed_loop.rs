@@ -1,0 +1,522 @@
+//! Buffers, pipelines and the two calls.
+
+use super::device::{Gpu, GpuError};
+use super::shader::{Shader, TORUS_SIDE};
+use super::spec::LoopSpec;
+use super::tables::Physics;
+use crate::loss::{TERMS, shares};
+use crate::trial::Trial;
+use agent_core::policy::Fusion;
+use agent_sim::problem::Problem;
+use std::borrow::Cow;
+use std::num::NonZeroU64;
+
+/// Threads of a workgroup unless the spec says otherwise, on a line and on a plane: about as many as
+/// a layer of the network has outputs, or a field cells, for a few agents.
+const THREADS: [usize; 2] = [256, 512];
+/// Side of the squares that the weights' gradient is made in (`SIDE` in the kernel).
+const SIDE: usize = 64;
+/// Rows that a workgroup reads at once (`DEPTH` in the kernel).
+const DEPTH: usize = 16;
+/// Workgroups that keep a large GPU busy with the weights' gradient.
+const BUSY: usize = 1024;
+
+/// A closed loop that is compiled for a GPU, with room for its episodes.
+#[derive(Debug)]
+pub struct GpuLoop {
+    gpu: Gpu,
+    spec: LoopSpec,
+    shader: Shader,
+    parameters: wgpu::Buffer,
+    episodes: wgpu::Buffer,
+    run: wgpu::Buffer,
+    scores: wgpu::Buffer,
+    gradient: wgpu::Buffer,
+    answer: wgpu::Buffer,
+    loop_group: wgpu::BindGroup,
+    gradient_group: wgpu::BindGroup,
+    forward: wgpu::ComputePipeline,
+    backward: wgpu::ComputePipeline,
+    multiply: wgpu::ComputePipeline,
+    add_slices: wgpu::ComputePipeline,
+    tiles: usize,
+    slices: usize,
+    /// Offsets of the portions of the horizon among the portions' buffer, in order.
+    portions: Vec<u32>,
+}
+
+impl GpuLoop {
+    /// Compiles the kernels of a loop and allocates room for its largest batch.
+    pub fn new(gpu: &Gpu, spec: &LoopSpec) -> Result<Self, GpuError> {
+        assert!(spec.agents > 0 && spec.horizon > 0 && spec.batch > 0);
+        let physics = Physics::of(&spec.problem, spec.agents).ok_or_else(|| {
+            let Problem { name, substeps, .. } = spec.problem;
+            GpuError::NoKernels(format!(
+                "{name} on this grid with {substeps} solver steps per action"
+            ))
+        })?;
+        if spec.shape.fusion != Fusion::Concatenate {
+            return Err(GpuError::NoKernels("a fusion by products".to_owned()));
+        }
+        let limits = gpu.device.limits();
+        let most = limits
+            .max_compute_invocations_per_workgroup
+            .min(limits.max_compute_workgroup_size_x);
+        let threads = match (&physics, spec.threads) {
+            // Eight values each.
+            (Physics::Flame(_) | Physics::Vortices(_), _) => TORUS_SIDE * TORUS_SIDE / 8,
+            (_, 0) => THREADS[spec.axes() - 1].min(most as usize),
+            (_, asked) => asked,
+        };
+        gpu.fits(
+            "a workgroup's threads",
+            threads as u64,
+            most.into(),
+            "take another GPU",
+        )?;
+        let memory = limits.max_compute_workgroup_storage_size as u64;
+        let shader = Shader::new(spec, &physics, threads, (memory / 4) as usize);
+        let remedy = "train with fewer agents";
+        gpu.fits(
+            "a workgroup's memory",
+            4 * shader.pool as u64,
+            memory,
+            remedy,
+        )?;
+
+        let tiles = tiles(spec, &shader);
+        let rows = spec.batch * spec.horizon * spec.agents;
+        let slices = BUSY.div_ceil(tiles.len()).min(rows.div_ceil(4 * DEPTH));
+        let count = spec.shape.parameters();
+        let buffer = |values: usize, usage: wgpu::BufferUsages| {
+            let size = 4 * values as u64;
+            let most = limits
+                .max_buffer_size
+                .min(limits.max_storage_buffer_binding_size);
+            gpu.fits(
+                "a buffer",
+                size,
+                most,
+                "give a smaller --batch or --horizon",
+            )?;
+            Ok(gpu.device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size,
+                usage: wgpu::BufferUsages::STORAGE | usage,
+                mapped_at_creation: false,
+            }))
+        };
+        let (none, up, down) = (
+            wgpu::BufferUsages::empty(),
+            wgpu::BufferUsages::COPY_DST,
+            wgpu::BufferUsages::COPY_SRC,
+        );
+        let parameters = buffer(2 * count + TERMS, up)?;
+        let tables = buffer(shader.tables.len().max(1), up)?;
+        let episodes = buffer(spec.batch * shader.episode, up)?;
+        let states = buffer(spec.batch * (spec.horizon + 1) * shader.state, none)?;
+        let trace = buffer(rows * shader.rows.trace, none)?;
+        let deltas = buffer(rows * shader.rows.delta, none)?;
+        let scores = buffer(spec.batch * TERMS, down)?;
+        let scratch = buffer(spec.batch * shader.scratch, none)?;
+        let tile_list = buffer(tiles.len() * TILE_VALUES, up)?;
+        let run = buffer(4, up)?;
+        let partial = buffer(slices * count, none)?;
+        let gradient = buffer(count, down)?;
+        let answer = gpu.device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: 4 * (spec.batch * TERMS + count) as u64,
+            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        let each = gpu.steps_per_dispatch();
+        let stride = limits.min_uniform_buffer_offset_alignment.max(16) as usize;
+        let firsts: Vec<usize> = (0..spec.horizon).step_by(each).collect();
+        let portion = gpu.device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: (firsts.len() * stride) as u64,
+            usage: wgpu::BufferUsages::UNIFORM | up,
+            mapped_at_creation: false,
+        });
+        for (k, &first) in firsts.iter().enumerate() {
+            let range = [first, (first + each).min(spec.horizon), 0, 0].map(|n| n as u32);
+            gpu.queue
+                .write_buffer(&portion, (k * stride) as u64, bytemuck::cast_slice(&range));
+        }
+        gpu.queue
+            .write_buffer(&tables, 0, bytemuck::cast_slice(&shader.tables));
+        gpu.queue
+            .write_buffer(&tile_list, 0, bytemuck::cast_slice(&tiles));
+
+        let errors = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let loop_kernels = Kernels::new(
+            gpu,
+            &shader.source,
+            &[
+                (&parameters, true),
+                (&tables, true),
+                (&episodes, true),
+                (&states, false),
+                (&trace, false),
+                (&deltas, false),
+                (&scores, false),
+                (&scratch, false),
+            ],
+            Some(&portion),
+        );
+        let gradient_source = format!(
+            "const TRACE: u32 = {}u;\nconst DELTA: u32 = {}u;\nconst PARAMETERS: u32 = {count}u;\n{}",
+            shader.rows.trace,
+            shader.rows.delta,
+            include_str!("wgsl/gradient.wgsl"),
+        );
+        let gradient_kernels = Kernels::new(
+            gpu,
+            &gradient_source,
+            &[
+                (&trace, true),
+                (&deltas, true),
+                (&tile_list, true),
+                (&run, true),
+                (&partial, false),
+                (&gradient, false),
+            ],
+            None,
+        );
+        let forward = loop_kernels.pipeline(gpu, "forward");
+        let backward = loop_kernels.pipeline(gpu, "backward");
+        let multiply = gradient_kernels.pipeline(gpu, "multiply");
+        let add_slices = gradient_kernels.pipeline(gpu, "add_slices");
+        if let Some(error) = pollster::block_on(errors.pop()) {
+            return Err(gpu.failed(error));
+        }
+        Ok(Self {
+            gpu: gpu.clone(),
+            spec: spec.clone(),
+            shader,
+            parameters,
+            episodes,
+            run,
+            scores,
+            gradient,
+            answer,
+            loop_group: loop_kernels.group,
+            gradient_group: gradient_kernels.group,
+            forward,
+            backward,
+            multiply,
+            add_slices,
+            tiles: tiles.len(),
+            slices,
+            portions: (0..firsts.len()).map(|k| (k * stride) as u32).collect(),
+        })
+    }
+
+    /// What the loop is made of.
+    pub fn spec(&self) -> &LoopSpec {
+        &self.spec
+    }
+
+    /// Runs the episodes; returns their terms.
+    pub fn terms(
+        &mut self,
+        parameters: &[f32],
+        trials: &[Trial],
+    ) -> Result<Vec<[f64; TERMS]>, GpuError> {
+        let answer = self.run(parameters, trials, None)?;
+        Ok(terms_of(&answer))
+    }
+
+    /// Runs the episodes forward and backward; returns their terms and the gradient of the weighted
+    /// terms' sum, in the mean over episodes.
+    pub fn gradient(
+        &mut self,
+        parameters: &[f32],
+        trials: &[Trial],
+        weights: &[f64; TERMS],
+    ) -> Result<(Vec<[f64; TERMS]>, Vec<f32>), GpuError> {
+        let mut answer = self.run(parameters, trials, Some(weights))?;
+        let gradient = answer.split_off(trials.len() * TERMS);
+        Ok((terms_of(&answer), gradient))
+    }
+
+    /// Terms of each episode, then the gradient where there are weights.
+    fn run(
+        &mut self,
+        parameters: &[f32],
+        trials: &[Trial],
+        weights: Option<&[f64; TERMS]>,
+    ) -> Result<Vec<f32>, GpuError> {
+        let (spec, count) = (&self.spec, trials.len());
+        assert!((1..=spec.batch).contains(&count), "{count} episodes");
+        assert_eq!(parameters.len(), spec.shape.parameters());
+        let queue = &self.gpu.queue;
+        let mut uploaded = with_transposed(spec, parameters);
+        if let Some(weights) = weights {
+            let shares = shares(&spec.problem, spec.agents, spec.horizon);
+            uploaded.extend(
+                weights
+                    .iter()
+                    .zip(shares)
+                    .map(|(w, share)| (w * share) as f32),
+            );
+        }
+        queue.write_buffer(&self.parameters, 0, bytemuck::cast_slice(&uploaded));
+        let mut inputs = Vec::with_capacity(count * self.shader.episode);
+        trials
+            .iter()
+            .for_each(|trial| write_trial(spec, trial, &mut inputs));
+        queue.write_buffer(&self.episodes, 0, bytemuck::cast_slice(&inputs));
+        let rows = count * spec.horizon * spec.agents;
+        let rows_per_slice = rows.div_ceil(self.slices).next_multiple_of(DEPTH);
+        let run = [rows, rows_per_slice, self.slices].map(|n| n as u32);
+        let scale = 1.0 / count as f32;
+        queue.write_buffer(&self.run, 0, bytemuck::cast_slice(&run));
+        queue.write_buffer(&self.run, 12, bytemuck::bytes_of(&scale));
+
+        let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
+        {
+            let mut pass = encoder.begin_compute_pass(&Default::default());
+            pass.set_pipeline(&self.forward);
+            for portion in &self.portions {
+                pass.set_bind_group(0, &self.loop_group, &[*portion]);
+                pass.dispatch_workgroups(count as u32, 1, 1);
+            }
+            if weights.is_some() {
+                pass.set_pipeline(&self.backward);
+                for portion in self.portions.iter().rev() {
+                    pass.set_bind_group(0, &self.loop_group, &[*portion]);
+                    pass.dispatch_workgroups(count as u32, 1, 1);
+                }
+                pass.set_bind_group(0, &self.gradient_group, &[]);
+                pass.set_pipeline(&self.multiply);
+                pass.dispatch_workgroups(self.tiles as u32, self.slices as u32, 1);
+                pass.set_pipeline(&self.add_slices);
+                pass.dispatch_workgroups(spec.shape.parameters().div_ceil(64) as u32, 1, 1);
+            }
+        }
+        let terms_size = 4 * (count * TERMS) as u64;
+        encoder.copy_buffer_to_buffer(&self.scores, 0, &self.answer, 0, terms_size);
+        let mut size = terms_size;
+        if weights.is_some() {
+            let more = 4 * spec.shape.parameters() as u64;
+            encoder.copy_buffer_to_buffer(&self.gradient, 0, &self.answer, size, more);
+            size += more;
+        }
+        queue.submit([encoder.finish()]);
+        self.read(size)
+    }
+
+    /// The first `size` bytes of the answer, once everything is done.
+    fn read(&self, size: u64) -> Result<Vec<f32>, GpuError> {
+        let slice = self.answer.slice(..size);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        slice.map_async(wgpu::MapMode::Read, move |result| {
+            // The receiver waits below; it is gone only if polling failed.
+            let _ = sender.send(result);
+        });
+        self.gpu
+            .device
+            .poll(wgpu::PollType::wait_indefinitely())
+            .map_err(|e| self.gpu.failed(e))?;
+        receiver
+            .recv()
+            .map_err(|e| self.gpu.failed(e))?
+            .map_err(|e| self.gpu.failed(e))?;
+        let view = slice.get_mapped_range().map_err(|e| self.gpu.failed(e))?;
+        let values = bytemuck::cast_slice(&view).to_vec();
+        drop(view);
+        self.answer.unmap();
+        Ok(values)
+    }
+}
+
+/// A module's bindings, all in one group.
+struct Kernels {
+    module: wgpu::ShaderModule,
+    layout: wgpu::PipelineLayout,
+    group: wgpu::BindGroup,
+}
+
+impl Kernels {
+    /// Buffers in the order of their bindings, and whether each is only read; last a uniform one, of
+    /// which each dispatch reads another stretch.
+    fn new(
+        gpu: &Gpu,
+        source: &str,
+        buffers: &[(&wgpu::Buffer, bool)],
+        portions: Option<&wgpu::Buffer>,
+    ) -> Self {
+        let device = &gpu.device;
+        let module = module(device, source);
+        let entry = |binding: usize, ty: wgpu::BufferBindingType| wgpu::BindGroupLayoutEntry {
+            binding: binding as u32,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer {
+                ty,
+                has_dynamic_offset: ty == wgpu::BufferBindingType::Uniform,
+                min_binding_size: None,
+            },
+            count: None,
+        };
+        let mut entries = Vec::new();
+        let mut bound = Vec::new();
+        for (binding, (buffer, read_only)) in buffers.iter().enumerate() {
+            let read_only = *read_only;
+            entries.push(entry(
+                binding,
+                wgpu::BufferBindingType::Storage { read_only },
+            ));
+            bound.push(wgpu::BindGroupEntry {
+                binding: binding as u32,
+                resource: buffer.as_entire_binding(),
+            });
+        }
+        if let Some(buffer) = portions {
+            entries.push(entry(buffers.len(), wgpu::BufferBindingType::Uniform));
+            bound.push(wgpu::BindGroupEntry {
+                binding: buffers.len() as u32,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                    buffer,
+                    offset: 0,
+                    size: NonZeroU64::new(16),
+                }),
+            });
+        }
+        let group_layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+            label: None,
+            entries: &entries,
+        });
+        let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &group_layout,
+            entries: &bound,
+        });
+        let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: None,
+            bind_group_layouts: &[Some(&group_layout)],
+            immediate_size: 0,
+        });
+        Self {
+            module,
+            layout,
+            group,
+        }
+    }
+
+    fn pipeline(&self, gpu: &Gpu, entry: &str) -> wgpu::ComputePipeline {
+        gpu.device
+            .create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label: Some(entry),
+                layout: Some(&self.layout),
+                module: &self.module,
+                entry_point: Some(entry),
+                compilation_options: wgpu::PipelineCompilationOptions {
+                    zero_initialize_workgroup_memory: false,
+                    ..Default::default()
+                },
+                cache: None,
+            })
+    }
+}
+
+/// Compiles WGSL. Debug builds, and so tests, check every index on the GPU; release builds do not:
+/// it would cost a comparison per value read.
+#[allow(unsafe_code)]
+fn module(device: &wgpu::Device, source: &str) -> wgpu::ShaderModule {
+    let checks = match cfg!(debug_assertions) {
+        true => wgpu::ShaderRuntimeChecks::checked(),
+        false => wgpu::ShaderRuntimeChecks::unchecked(),
+    };
+    let descriptor = wgpu::ShaderModuleDescriptor {
+        label: None,
+        source: wgpu::ShaderSource::Wgsl(Cow::Borrowed(source)),
+    };
+    // SAFETY: the kernels are ours, their loops end, and all that they index by are their own
+    // constants and counters, never a value from a buffer.
+    unsafe { device.create_shader_module_trusted(descriptor, checks) }
+}
+
+/// Values of a `Tile` in the kernel.
+const TILE_VALUES: usize = 7;
+
+/// Squares that cover all weights: [input, inputs, output, outputs, weight, stride, bias].
+fn tiles(spec: &LoopSpec, shader: &Shader) -> Vec<[u32; TILE_VALUES]> {
+    let (mut tiles, mut start) = (Vec::new(), 0);
+    for (k, [inputs, outputs]) in spec.shape.layers().into_iter().enumerate() {
+        for i in (0..inputs).step_by(SIDE) {
+            for o in (0..outputs).step_by(SIDE) {
+                let bias = match i {
+                    0 => (start + inputs * outputs + o) as u32,
+                    _ => u32::MAX,
+                };
+                let [input, count, output, width, weight, stride] = [
+                    shader.rows.inputs[k] + i,
+                    (inputs - i).min(SIDE),
+                    shader.rows.outputs[k] + o,
+                    (outputs - o).min(SIDE),
+                    start + i * outputs + o,
+                    outputs,
+                ]
+                .map(|n| n as u32);
+                tiles.push([input, count, output, width, weight, stride, bias]);
+            }
+        }
+        start += inputs * outputs + outputs;
+    }
+    tiles
+}
+
+/// The parameters, then every layer's weights transposed, at the same offsets.
+fn with_transposed(spec: &LoopSpec, parameters: &[f32]) -> Vec<f32> {
+    let (mut both, mut start) = (parameters.to_vec(), parameters.len());
+    both.resize(2 * parameters.len(), 0.0);
+    for [inputs, outputs] in spec.shape.layers() {
+        let weights = &parameters[start - parameters.len()..][..inputs * outputs];
+        for (i, row) in weights.chunks_exact(outputs).enumerate() {
+            for (o, &weight) in row.iter().enumerate() {
+                both[start + o * inputs + i] = weight;
+            }
+        }
+        start += inputs * outputs + outputs;
+    }
+    both
+}
+
+/// An episode as the kernels read it; see [`CONDITIONS`](super::shader::CONDITIONS).
+fn write_trial(spec: &LoopSpec, trial: &Trial, out: &mut Vec<u32>) {
+    let (cells, agents, axes) = (spec.problem.grid.len(), spec.agents, spec.axes());
+    let Trial { episode, start, .. } = trial;
+    assert_eq!(
+        (episode.initial.len(), episode.target.len()),
+        (cells, cells)
+    );
+    assert_eq!((start.len(), trial.dies_at.len()), (agents, agents));
+    let step = |step: usize| u32::try_from(step).unwrap_or(u32::MAX);
+    out.push(step(trial.delay));
+    out.push((trial.sensor_noise as f32).to_bits());
+    out.push((trial.actuator_noise as f32).to_bits());
+    out.extend([trial.noise_seed as u32, (trial.noise_seed >> 32) as u32]);
+    out.extend(
+        episode
+            .initial
+            .iter()
+            .chain(&episode.target)
+            .map(|z| z.to_bits()),
+    );
+    let start = start.iter().map(|x| x.map(|x| x as f32));
+    out.extend(
+        start
+            .clone()
+            .flat_map(|x| x.into_iter().take(axes))
+            .map(f32::to_bits),
+    );
+    out.extend(trial.dies_at.iter().map(|&at| step(at)));
+    let cells = start.map(|x| spec.problem.cell_of(x));
+    out.extend(cells.flat_map(|c| c.into_iter().take(axes)).map(step));
+}
+
+fn terms_of(answer: &[f32]) -> Vec<[f64; TERMS]> {
+    let (episodes, _) = answer.as_chunks::<TERMS>();
+    episodes.iter().map(|terms| terms.map(f64::from)).collect()
+}

@@ -1,0 +1,666 @@
+//! The kernels' source for one loop: sizes become constants, each dense layer a product of its own.
+
+use super::spec::LoopSpec;
+use super::tables::{Physics, torus_kernels};
+use crate::adjoint::motion::KEEP_OUT_MARGIN;
+use crate::loss::{TERMS, Term, late_steps, shares};
+use agent_sim::grid::Edge;
+use agent_sim::problem::{Cells, Drives};
+use std::f64::consts::TAU;
+use std::fmt::{Display, Write};
+
+/// Numbers that an episode begins with: delay, sensor noise, actuator noise, seed.
+pub const CONDITIONS: usize = 5;
+/// Stretches that a row's sum of squares is cut into.
+const PARTS: usize = 8;
+/// Most agents that run through the network together.
+const MOST_ROWS: usize = 32;
+/// Most rows that one thread of a product works on.
+const MOST_ROWS_PER_THREAD: usize = 8;
+
+/// The two kernels of a closed loop and what they need to know about their buffers.
+#[derive(Debug, Clone)]
+pub struct Shader {
+    /// WGSL with the entry points `forward` and `backward`.
+    pub source: String,
+    /// Constant matrices.
+    pub tables: Vec<f32>,
+    /// Where things are in a row of the trace and of the deltas.
+    pub rows: Rows,
+    /// Values per episode of its input.
+    pub episode: usize,
+    /// Values of one state: field, then positions.
+    pub state: usize,
+    /// Values per episode of room besides.
+    pub scratch: usize,
+    /// Values of memory that a workgroup shares.
+    pub pool: usize,
+}
+
+/// What the network leaves behind per agent and step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rows {
+    /// Values in a row of the trace.
+    pub trace: usize,
+    /// Inputs of each layer in a row of the trace, in the order of [`Shape::layers`](crate::policy::Shape::layers).
+    pub inputs: [usize; 6],
+    /// Values in a row of the deltas.
+    pub delta: usize,
+    /// Gradients before each layer's activation in a row of the deltas.
+    pub outputs: [usize; 6],
+}
+
+/// Lays regions out one after the other.
+#[derive(Debug, Clone, Copy)]
+struct Layout(usize);
+
+impl Layout {
+    fn take(&mut self, size: usize) -> usize {
+        let at = self.0;
+        self.0 += size;
+        at
+    }
+}
+
+/// WGSL under construction.
+#[derive(Debug, Default)]
+struct Source(String);
+
+impl Source {
+    fn line(&mut self, line: impl Display) {
+        writeln!(self.0, "{line}").expect("strings take all");
+    }
+    fn count(&mut self, name: &str, value: usize) {
+        self.line(format_args!("const {name}: u32 = {value}u;"));
+    }
+    fn number(&mut self, name: &str, value: f64) {
+        self.line(format_args!("const {name}: f32 = {:?}f;", value as f32));
+    }
+    fn flag(&mut self, name: &str, value: bool) {
+        self.line(format_args!("const {name}: bool = {value};"));
+    }
+    /// A function from an axis to its number.
+    fn per_axis(&mut self, name: &str, [first, second]: [f64; 2]) {
+        let (first, second) = (first as f32, second as f32);
+        self.line(format_args!(
+            "fn {name}(axis: u32) -> f32 {{ return select({first:?}f, {second:?}f, axis == 1u); }}"
+        ));
+    }
+}
+
+impl Shader {
+    /// For workgroups of `threads` threads that share up to `memory` values.
+    pub fn new(spec: &LoopSpec, physics: &Physics, threads: usize, memory: usize) -> Self {
+        let mut source = Source::default();
+        let mut tables = Vec::new();
+        let rows = Rows::new(spec);
+        let (agents, axes) = (spec.agents, spec.axes());
+        let cells = spec.problem.grid.len();
+
+        source.count("THREADS", threads);
+        constants(&mut source, spec);
+        discs_and_frequencies(&mut source, &mut tables, spec);
+        rows.write(&mut source, spec);
+        let mut episode = Layout(CONDITIONS);
+        for (name, size) in [
+            ("INITIAL", cells),
+            ("TARGET", cells),
+            ("START", agents * axes),
+            ("DEATH", agents),
+            ("CELLS", agents * axes),
+        ] {
+            source.count(&format!("{name}_IN_EPISODE"), episode.take(size));
+        }
+        source.count("EPISODE", episode.0);
+        source.count("STATE", cells + agents * axes);
+
+        // The pool: what lasts for an episode, then what lasts for a phase.
+        let field = if keeps_field_in_pool(physics) {
+            cells
+        } else {
+            0
+        };
+        let (mut forward, mut backward) = (Layout(0), Layout(0));
+        source.count("FIELD_AT", forward.take(field));
+        source.count("POSITION_AT", forward.take(agents * axes));
+        source.count("ACTION_AT", forward.take(agents * spec.shape.actions));
+        // What the backward pass carries from step to step comes first.
+        let carry = field + 2 * agents * axes;
+        source.count("CARRY", carry);
+        source.count("CARRY_AT", 0);
+        source.count("G_FIELD_AT", backward.take(field));
+        source.count("G_POSITION_AT", backward.take(agents * axes));
+        source.count("G_CHANGE_AT", backward.take(agents * axes));
+        source.count("G_VELOCITY_AT", backward.take(agents * axes));
+        source.count("G_FORCE_AT", backward.take(agents));
+        let phase = Layout(forward.0.max(backward.0).next_multiple_of(4));
+
+        let mut work = phase;
+        let mut scratch = Layout(carry);
+        physics_constants(
+            &mut source,
+            &mut tables,
+            [&mut work, &mut scratch],
+            spec,
+            physics,
+            threads,
+        );
+        let rows_in_pool = tile_rows(spec, memory.saturating_sub(phase.0 + spec.sight.coarse()));
+        let tiles = agents.div_ceil(rows_in_pool);
+        source.count("ROWS", rows_in_pool);
+        source.count("TILES", tiles);
+        let network = network_products(&mut source, phase, spec, rows_in_pool, threads);
+
+        let pool = work.0.max(network.0).max(threads);
+        source.count("POOL", pool);
+        source.count("SCRATCH", scratch.0);
+        for part in [
+            include_str!("wgsl/loop.wgsl"),
+            include_str!("wgsl/noise.wgsl"),
+            include_str!("wgsl/score.wgsl"),
+            include_str!("wgsl/network.wgsl"),
+            match axes {
+                1 => include_str!("wgsl/window_line.wgsl"),
+                _ => include_str!("wgsl/window_plane.wgsl"),
+            },
+            match keeps_field_in_pool(physics) {
+                true => include_str!("wgsl/field_near.wgsl"),
+                false => include_str!("wgsl/field_far.wgsl"),
+            },
+            match physics {
+                Physics::Line(_) => include_str!("wgsl/line.wgsl"),
+                Physics::Ring(_) => include_str!("wgsl/ring.wgsl"),
+                Physics::Plate(_) => include_str!("wgsl/plate.wgsl"),
+                Physics::Room(_) => include_str!("wgsl/room.wgsl"),
+                Physics::Flame(_) => {
+                    concat!(
+                        include_str!("wgsl/torus.wgsl"),
+                        include_str!("wgsl/flame.wgsl")
+                    )
+                }
+                Physics::Vortices(_) => {
+                    concat!(
+                        include_str!("wgsl/torus.wgsl"),
+                        include_str!("wgsl/vortices.wgsl")
+                    )
+                }
+            },
+        ] {
+            source.line(part);
+        }
+        Self {
+            source: source.0,
+            tables,
+            rows,
+            episode: episode.0,
+            state: cells + agents * axes,
+            scratch: scratch.0,
+            pool,
+        }
+    }
+}
+
+/// Whether a field is small enough to stay in the workgroup's memory.
+fn keeps_field_in_pool(physics: &Physics) -> bool {
+    match physics {
+        Physics::Line(_) | Physics::Ring(_) | Physics::Plate(_) => true,
+        Physics::Room(_) | Physics::Flame(_) | Physics::Vortices(_) => false,
+    }
+}
+
+/// Sizes, limits and the constants of the score.
+fn constants(source: &mut Source, spec: &LoopSpec) {
+    let problem = &spec.problem;
+    let (agents, horizon, grid) = (spec.agents, spec.horizon, &problem.grid);
+    source.count("AXES", spec.axes());
+    source.count("AGENTS", agents);
+    source.count("HORIZON", horizon);
+    source.count("CELLS", grid.len());
+    source.count("POINTS_0", grid.points[0]);
+    source.count("POINTS_1", grid.points[1]);
+    source.flag("PERIODIC", grid.edge == Edge::Periodic);
+    source.number("DT", problem.control_interval);
+    source.count("WINDOW", spec.sight.window);
+    source.count("FEATURES", spec.shape.features);
+    source.count("FOURIER", spec.shape.fourier());
+    source.count("FREQUENCIES", spec.shape.frequencies.len());
+    source.count("FORCES", spec.forces());
+    source.count("DIRECTIONS", spec.directions());
+    source.count("ACTIONS", spec.shape.actions);
+    source.count("BRANCH_1", spec.shape.branch[0]);
+    source.count("BRANCH_2", spec.shape.branch[1]);
+    source.count("TRUNK_1", spec.shape.trunk[0]);
+    source.count("TRUNK_2", spec.shape.trunk[1]);
+    source.count("JOINED", spec.shape.branch[1] + spec.shape.trunk[1]);
+    source.count("FUSE", spec.shape.fuse);
+    source.count("PARTS", PARTS);
+    source.number("FORCE_MAX", problem.actuation.force_max);
+    source.number("VELOCITY_MAX", problem.actuation.velocity_max);
+    source.flag("ROUND", problem.actuation.drives == Drives::Flow);
+    source.number("ERROR_GAIN", spec.sight.error_gain);
+    source.number("SLOPE_GAIN", spec.sight.slope_gain);
+    source.number("WIDE_GAIN", spec.sight.wide_gain);
+    let [down, along] = spec.sight.wide.unwrap_or([0; 2]);
+    source.count("WIDE", down * along);
+    source.count("WIDE_ALONG", along.max(1));
+    source.count("BLOCK_0", grid.points[0] / down.max(1));
+    source.count("BLOCK_1", grid.points[1] / along.max(1));
+
+    let [low, high] = problem.reach;
+    let margin = problem.loss.margin;
+    source.per_axis("reach_low", low);
+    source.per_axis("reach_high", high);
+    source.per_axis(
+        "reach_scale",
+        [0, 1].map(|axis| match high[axis] > low[axis] {
+            true => 1.0 / (high[axis] - low[axis]),
+            false => 0.0,
+        }),
+    );
+    source.per_axis("free_low", low.map(|x| x + margin));
+    source.per_axis("free_high", high.map(|x| x - margin));
+    source.per_axis("grid_low", grid.low);
+    source.per_axis("grid_extent", [0, 1].map(|axis| grid.extent(axis)));
+    let cells = |points: usize| match problem.sensing.cells {
+        Cells::Intervals => points - 1,
+        Cells::Points => points,
+    };
+    source.per_axis("grid_cells", grid.points.map(|points| cells(points) as f64));
+    source.line(
+        "fn cell_along(x: f32, axis: u32) -> u32 {
+            let unit = clamp((x - grid_low(axis)) / grid_extent(axis), 0.0, 1.0);
+            return min(u32(unit * grid_cells(axis)), select(POINTS_0, POINTS_1, axis == 1u) - 1u);
+        }",
+    );
+
+    source.number("VELOCITY_EFFORT", problem.loss.velocity_effort);
+    source.number("SAFE_DISTANCE", problem.loss.safe_distance);
+    source.count("LATE_STEPS", late_steps(horizon));
+    let shares = shares(problem, agents, horizon);
+    source.count("TERMS", TERMS);
+    source.line("fn share(term: u32) -> f32 { switch term {");
+    for term in Term::ALL {
+        let number = term as usize;
+        let share = shares[number] as f32;
+        source.line(format_args!("case {number}u: {{ return {share:?}f; }}"));
+    }
+    source.line("default: { return 0.0; } } }");
+    for term in Term::ALL {
+        source.count(&term.name().to_uppercase(), term as usize);
+    }
+    // They follow all weights, which come twice.
+    source.count("PULLS_IN_PARAMETERS", 2 * spec.shape.parameters());
+}
+
+fn discs_and_frequencies(source: &mut Source, tables: &mut Vec<f32>, spec: &LoopSpec) {
+    let problem = &spec.problem;
+    source.count("FREQUENCIES_IN_TABLES", tables.len());
+    tables.extend(spec.shape.frequencies.iter().map(|&f| f as f32));
+    source.line("fn frequency(k: u32) -> f32 { return tables[FREQUENCIES_IN_TABLES + k]; }");
+    source.count("DISCS", problem.keep_out.len());
+    source.count("DISCS_IN_TABLES", tables.len());
+    for disc in problem.keep_out {
+        let [x, y] = disc.centre;
+        let rim = disc.radius * (1.0 + KEEP_OUT_MARGIN);
+        let reach = disc.radius + problem.loss.obstacle_margin;
+        tables.extend([x, y, rim, reach].map(|x| x as f32));
+    }
+    source.line(
+        "fn disc_centre(k: u32) -> vec2<f32> {
+            return vec2(tables[DISCS_IN_TABLES + 4u * k], tables[DISCS_IN_TABLES + 4u * k + 1u]);
+        }
+        fn disc_rim(k: u32) -> f32 { return tables[DISCS_IN_TABLES + 4u * k + 2u]; }
+        fn disc_reach(k: u32) -> f32 { return tables[DISCS_IN_TABLES + 4u * k + 3u]; }",
+    );
+}
+
+impl Rows {
+    /// The parts that layers read come first; fusion reads the end of the branch and of the trunk
+    /// as one.
+    fn new(spec: &LoopSpec) -> Self {
+        let ([b1, b2], [t1, t2]) = (spec.shape.branch, spec.shape.trunk);
+        let mut at = Layout(0);
+        let [window, y_1, joined, fourier, trunk_1, fuse] = [
+            spec.shape.features,
+            b1,
+            b2 + t2,
+            spec.shape.fourier(),
+            t1,
+            spec.shape.fuse,
+        ]
+        .map(|w| at.take(w));
+        let mut out = Layout(0);
+        let [d_b1, d_b2, d_t1, d_t2, d_fuse, d_head] =
+            spec.shape.layers().map(|[_, outputs]| out.take(outputs));
+        Self {
+            trace: at.0 + 2 * spec.shape.actions + b1 + b2 + 2,
+            inputs: [window, y_1, fourier, trunk_1, joined, fuse],
+            delta: out.0,
+            outputs: [d_b1, d_b2, d_t1, d_t2, d_fuse, d_head],
+        }
+    }
+
+    fn write(&self, source: &mut Source, spec: &LoopSpec) {
+        let [b1, b2] = spec.shape.branch;
+        let [window, y_1, fourier, trunk_1, joined, fuse] = self.inputs;
+        let mut at = Layout(fuse + spec.shape.fuse);
+        source.count("TRACE", self.trace);
+        source.count("DELTA", self.delta);
+        for (name, offset) in [
+            ("WINDOW", window),
+            ("Y_1", y_1),
+            ("FOURIER", fourier),
+            ("TRUNK_1", trunk_1),
+            ("JOINED", joined),
+            ("FUSE", fuse),
+            ("OUTPUT", at.take(spec.shape.actions)),
+            ("ACTION", at.take(spec.shape.actions)),
+            ("S_1", at.take(b1)),
+            ("S_2", at.take(b2)),
+            ("NORM_1", at.take(1)),
+            ("NORM_2", at.take(1)),
+        ] {
+            source.count(&format!("{name}_IN_TRACE"), offset);
+        }
+        for (name, offset) in LAYERS.into_iter().zip(self.outputs) {
+            source.count(&format!("{}_IN_DELTA", name.to_uppercase()), offset);
+        }
+    }
+}
+
+/// Names of [`Shape::layers`](crate::policy::Shape::layers).
+const LAYERS: [&str; 6] = ["branch_1", "branch_2", "trunk_1", "trunk_2", "fuse", "head"];
+
+/// Values in the pool that one agent takes on its way through the network.
+fn pool_row(spec: &LoopSpec) -> usize {
+    let ([b1, b2], [t1, t2]) = (spec.shape.branch, spec.shape.trunk);
+    spec.shape.features
+        + spec.shape.fourier()
+        + 2 * b1.max(b2)
+        + t1
+        + (b2 + t2)
+        + spec.shape.fuse
+        + PARTS
+        + spec.shape.actions
+        + spec.axes()
+}
+
+/// Agents that run through the network together: as many as fit, in equal tiles.
+fn tile_rows(spec: &LoopSpec, memory: usize) -> usize {
+    let most = (memory / pool_row(spec)).clamp(1, MOST_ROWS);
+    let most = if most > 4 { most / 4 * 4 } else { most };
+    let each = spec.agents.div_ceil(spec.agents.div_ceil(most));
+    let even = if each > 4 {
+        each.next_multiple_of(4)
+    } else {
+        each
+    };
+    even.min(most)
+}
+
+/// Regions of the network and the products of its layers; returns where the regions end.
+fn network_products(
+    source: &mut Source,
+    mut at: Layout,
+    spec: &LoopSpec,
+    rows: usize,
+    threads: usize,
+) -> Layout {
+    let ([b1, b2], [t1, t2]) = (spec.shape.branch, spec.shape.trunk);
+    let mut region = |source: &mut Source, name: &str, width: usize| {
+        let start = at.take(rows * width);
+        source.count(&format!("{name}_AT"), start);
+        start
+    };
+    let window = region(source, "WINDOW", spec.shape.features);
+    let fourier = region(source, "FOURIER", spec.shape.fourier());
+    let _ = region(source, "H", b1.max(b2));
+    let y = region(source, "Y", b1.max(b2));
+    let trunk = region(source, "TRUNK", t1);
+    let joined = region(source, "JOINED", b2 + t2);
+    let fuse = region(source, "FUSE", spec.shape.fuse);
+    let _ = region(source, "PARTS", PARTS);
+    let tile = region(source, "D_TILE", spec.shape.actions);
+    let _ = region(source, "SEEN", spec.axes());
+    source.count("WIDE_AT", at.take(spec.sight.coarse()));
+
+    let mut weights = 0;
+    let forward = [window, y, fourier, trunk, joined, fuse];
+    // Where each layer's adjoint finds the gradient before the layer's activation.
+    let backward = [y, y, trunk, joined, fuse, tile];
+    for (k, [inputs, outputs]) in spec.shape.layers().into_iter().enumerate() {
+        let name = LAYERS[k];
+        let product = Product {
+            name: name.to_owned(),
+            rows,
+            inputs,
+            outputs,
+            x: forward[k],
+            weights,
+            bias: Some(weights + inputs * outputs),
+        };
+        product.write(source, threads);
+        // The transposed matrices follow all parameters, at the same offsets.
+        let adjoint = Product {
+            name: format!("{name}_adjoint"),
+            rows,
+            inputs: outputs,
+            outputs: inputs,
+            x: backward[k],
+            weights: spec.shape.parameters() + weights,
+            bias: None,
+        };
+        adjoint.write(source, threads);
+        weights += inputs * outputs + outputs;
+    }
+    at
+}
+
+/// `x W + b` for the rows of a tile, x being in the pool.
+struct Product {
+    name: String,
+    rows: usize,
+    inputs: usize,
+    outputs: usize,
+    x: usize,
+    weights: usize,
+    bias: Option<usize>,
+}
+
+impl Product {
+    /// Rows per thread: as many as leave no thread idle.
+    fn rows_per_thread(&self, threads: usize) -> usize {
+        (1..=MOST_ROWS_PER_THREAD)
+            .rev()
+            .find(|&each| {
+                self.rows.is_multiple_of(each) && self.rows / each * self.outputs >= threads
+            })
+            .unwrap_or(1)
+    }
+
+    fn write(&self, source: &mut Source, threads: usize) {
+        let Self {
+            name,
+            rows,
+            inputs,
+            outputs,
+            x,
+            weights,
+            bias,
+        } = self;
+        let each = self.rows_per_thread(threads);
+        let items = rows / each * outputs;
+        source.line(format_args!(
+            "fn multiply_{name}() {{
+    for (var item = tid; item < {items}u; item += THREADS) {{
+        let o = item % {outputs}u;
+        let r = item / {outputs}u * {each}u;
+        let x = {x}u + r * {inputs}u;"
+        ));
+        let start = match bias {
+            Some(bias) => format!("parameters[{bias}u + o]"),
+            None => "0.0".to_owned(),
+        };
+        for k in 0..each {
+            source.line(format_args!("        var sum_{k} = {start};"));
+        }
+        let unroll = [8, 4, 2, 1]
+            .into_iter()
+            .find(|u| inputs.is_multiple_of(*u))
+            .unwrap_or(1);
+        source.line(format_args!(
+            "        for (var i = 0u; i < {inputs}u; i += {unroll}u) {{"
+        ));
+        for u in 0..unroll {
+            source.line(format_args!(
+                "            let w_{u} = parameters[{weights}u + (i + {u}u) * {outputs}u + o];"
+            ));
+        }
+        for k in 0..each {
+            for u in 0..unroll {
+                let skip = k * inputs + u;
+                source.line(format_args!(
+                    "            sum_{k} = fma(w_{u}, pool[x + i + {skip}u], sum_{k});"
+                ));
+            }
+        }
+        source.line("        }");
+        for k in 0..each {
+            source.line(format_args!("        {name}_out(r + {k}u, o, sum_{k});"));
+        }
+        source.line("    }\n}");
+    }
+}
+
+/// Constants and tables of the physics, its regions in the pool and its room per episode besides.
+fn physics_constants(
+    source: &mut Source,
+    tables: &mut Vec<f32>,
+    [work, scratch]: [&mut Layout; 2],
+    spec: &LoopSpec,
+    physics: &Physics,
+    threads: usize,
+) {
+    let problem = &spec.problem;
+    source.number("SPACING", problem.grid.spacing(0));
+    source.number("FALLOFF", 0.5 / problem.actuation.width.powi(2));
+    let cells = problem.grid.len();
+    let lanes = (threads / spec.agents).clamp(1, 16);
+    source.count("LANES", lanes);
+    source.count("WORK_AT", work.take(work_size(physics, cells)));
+    let mut table = |source: &mut Source, name: &str, values: &[f64]| {
+        source.count(&format!("{name}_IN_TABLES"), tables.len());
+        tables.extend(values.iter().map(|&x| x as f32));
+    };
+    match physics {
+        Physics::Line(line) => {
+            source.number("EXPLICIT_RATIO", line.explicit_ratio);
+            source.number("GROWTH", line.growth);
+            source.flag("CLIPPED", line.clipped);
+            source.count("BAND", line.band);
+            table(source, "INVERSE", &line.inverse);
+            source.count("LANES_AT", work.take(2 * spec.agents * lanes));
+        }
+        Physics::Ring(ring) => {
+            table(source, "LINEAR", &[&ring.linear[..], &ring.linear].concat());
+            table(source, "SQUARE", &[&ring.square[..], &ring.square].concat());
+            table(source, "RESPONSE", &ring.responses);
+            source.count("LANES_AT", work.take(spec.agents * lanes));
+        }
+        Physics::Plate(plate) => {
+            source.count("BAND", plate.band);
+            table(source, "STEP", &plate.step);
+            table(source, "INVERSE", &plate.inverse);
+            source.count("FORCING_AT", work.take(cells));
+            source.count("PULLED_AT", work.take(cells));
+            let side = spec.agents * problem.grid.points[1];
+            source.count("ACROSS_IN_SCRATCH", scratch.take(side));
+            source.count("ALONG_IN_SCRATCH", scratch.take(side));
+            source.count("SPREAD_IN_SCRATCH", scratch.take(3 * side));
+        }
+        Physics::Room(transport) => {
+            let [rows, columns] = problem.grid.points;
+            let cells_per_length = [0, 1].map(|axis| problem.grid.spacing(axis).recip());
+            source.number("SPACING_1", problem.grid.spacing(1));
+            for (axis, cells) in cells_per_length.into_iter().enumerate() {
+                source.number(
+                    &format!("CELLS_PER_VELOCITY_{axis}"),
+                    cells * transport.coupling,
+                );
+                source.number(&format!("DRIFT_{axis}"), cells * transport.drift[axis]);
+            }
+            source.number("LONGEST", transport.displacement_max);
+            source.number("STAY", 1.0 - 4.0 * transport.mixing);
+            source.number("MIXING", transport.mixing);
+            source.number("DENSITY_MAX", transport.density_max);
+            source.count("TOTAL_AT", work.take(3 * threads));
+            for (name, size) in [
+                ("G_FIELD", cells),
+                ("KERNELS", spec.agents * (rows + columns)),
+                ("CARRIED", cells),
+                ("G_CARRIED", cells),
+                ("MOMENTS", 3 * (spec.horizon + 1)),
+                ("WAY", 2 * cells),
+                ("G_WIND", 2 * cells),
+                ("LINES", 4 * spec.agents * rows),
+            ] {
+                source.count(&format!("{name}_IN_SCRATCH"), scratch.take(size));
+            }
+        }
+        Physics::Flame(flame) => {
+            torus_constants(source, &mut table, scratch, spec);
+            source.number("CARRIED", ((problem.grid.points[0] - 1) / 3) as f64);
+            table(source, "WHOLE", &flame.whole);
+            table(source, "HALF", &flame.half);
+            table(source, "STAGE", &flame.stage);
+            for (k, weight) in flame.weights.iter().enumerate() {
+                table(source, &format!("WEIGHT_{k}"), weight);
+            }
+        }
+        Physics::Vortices(vortices) => {
+            torus_constants(source, &mut table, scratch, spec);
+            source.number("ADVECTION", vortices.advection);
+            table(source, "DAMPING", &vortices.damping);
+        }
+    }
+}
+
+/// Values of the pool that the physics works in.
+fn work_size(physics: &Physics, cells: usize) -> usize {
+    match physics {
+        Physics::Line(_) | Physics::Ring(_) | Physics::Plate(_) => cells,
+        Physics::Room(_) => 0,
+        Physics::Flame(_) | Physics::Vortices(_) => TORUS_SIDE * TORUS_STRIDE,
+    }
+}
+
+/// Points along each axis of a torus (`SIDE` in the kernel).
+pub const TORUS_SIDE: usize = 64;
+/// How far lines of a torus are from each other in the pool (`STRIDE` in the kernel).
+const TORUS_STRIDE: usize = 72;
+
+/// What both equations on a torus need.
+fn torus_constants(
+    source: &mut Source,
+    table: &mut impl FnMut(&mut Source, &str, &[f64]),
+    scratch: &mut Layout,
+    spec: &LoopSpec,
+) {
+    let problem = &spec.problem;
+    let (dt, substeps) = problem.solver_steps(1);
+    source.count("SUBSTEPS", substeps);
+    source.number("SUBSTEP", dt);
+    source.number("WAVE_NUMBER", TAU / problem.grid.extent(0));
+    let turns = (0..TORUS_SIDE).map(|k| TAU * k as f64 / TORUS_SIDE as f64);
+    let twiddles: Vec<f64> = turns.flat_map(|turn| [turn.cos(), -turn.sin()]).collect();
+    table(source, "TWIDDLES", &twiddles);
+    table(source, "KERNELS", &torus_kernels(problem, spec.agents));
+    let cells = problem.grid.len();
+    for (name, size) in [
+        ("G_FIELD", cells),
+        ("LINES", spec.agents * TORUS_SIDE),
+        ("TAPE", spec.horizon * substeps * 4 * 2 * cells),
+    ] {
+        source.count(&format!("{name}_IN_SCRATCH"), scratch.take(size));
+    }
+}

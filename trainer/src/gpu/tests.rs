@@ -1,0 +1,220 @@
+//! The kernels against the CPU's closed loop.
+
+use super::{Gpu, GpuError, GpuLoop, LoopSpec};
+use crate::loss::TERMS;
+use crate::policy::{PolicyConfig, Sight};
+use crate::rollout::ClosedLoop;
+use crate::trial::Trial;
+use agent_sim::problem::{Episode, Problem, by_name};
+use burn::tensor::Device;
+
+/// A GPU, or none on machines without a Vulkan driver, where there is nothing to test.
+fn gpu() -> Option<Gpu> {
+    match Gpu::open() {
+        Ok(gpu) => Some(gpu),
+        Err(GpuError::NoAdapter) => {
+            eprintln!("no Vulkan driver: kernels not tested");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Every term counts, with weights that make them of comparable size.
+const WEIGHTS: [f64; TERMS] = [5.0, 1e-3, 100.0, 1.0, 0.1, 0.7, 30.0, 3.0, 0.4];
+
+/// A network small enough for software, with a head that makes agents act.
+fn policy(
+    problem: &Problem,
+    wide: Option<[usize; 2]>,
+    error_gain: f64,
+) -> (PolicyConfig, Vec<f32>) {
+    let sight = Sight {
+        window: if problem.grid.axes == 1 { 6 } else { 4 },
+        error_gain,
+        slope_gain: 10.0 * error_gain,
+        wide,
+        wide_gain: 2.0,
+    };
+    let mut config = PolicyConfig::new(problem, sight);
+    config.shape.branch = [12, 8];
+    config.shape.trunk = [8, 4];
+    config.shape.fuse = 8;
+    let mut parameters = config.init(3, &Device::default()).parameters();
+    let head = config.shape.fuse * config.shape.actions + config.shape.actions;
+    let start = parameters.len() - head;
+    parameters[start..].iter_mut().for_each(|w| *w *= 10.0);
+    (config, parameters)
+}
+
+/// Smooth fields of the problem's size: drawing real ones takes seconds on a torus.
+fn episode(problem: &Problem, number: usize) -> Episode {
+    let grid = &problem.grid;
+    let height = match problem.name {
+        "turbulence-2d" => 15.0,
+        "ks-2d" => 5.0,
+        _ => 1.0,
+    };
+    let wave = |turns: f64, phase: f64| -> Vec<f32> {
+        let value = |j: usize| {
+            let at = grid.place(j);
+            let unit = [0, 1].map(|a| at[a] / grid.extent(a).max(1e-9));
+            let angle = std::f64::consts::TAU * turns;
+            let plane = (angle * unit[0] + phase).sin() + (2.0 * angle * unit[1] + phase).cos();
+            match problem.name {
+                // Densities.
+                "fkpp-1d" | "density-2d" => 0.4 + 0.15 * plane,
+                // Zero on the edges, as the plate's fields are.
+                "heat-2d" | "heat-2d-obstacles" => {
+                    let arch = |x: f64| x * (1.0 - x);
+                    16.0 * arch(unit[0]) * arch(unit[1]) * plane
+                }
+                _ => 0.5 * height * plane,
+            }
+        };
+        (0..grid.len()).map(|j| value(j) as f32).collect()
+    };
+    let target = match problem.tracking {
+        true => wave(1.0, 0.3),
+        false => vec![0.0; grid.len()],
+    };
+    Episode {
+        initial: wave(2.0, number as f64),
+        target,
+    }
+}
+
+/// Trials with all that can befall a swarm: an agent that dies, late actions, noise of both kinds.
+fn trials(problem: &Problem, agents: usize) -> Vec<Trial> {
+    let mut plain = Trial::plain(problem, agents, episode(problem, 0));
+    if problem.actuation.velocity_max > 0.0 {
+        // One in the margin, two close to each other, off the cells' edges.
+        let [low, _] = problem.reach;
+        plain.start[0] = low.map(|x| x + 0.0113);
+        plain.start[1] = plain.start[2].map(|x| x + 0.0217);
+    }
+    let mut hard = Trial {
+        delay: 2,
+        sensor_noise: 0.03,
+        actuator_noise: 0.05 * problem.actuation.force_max,
+        noise_seed: 0x1234_5678_9abc_def0,
+        episode: episode(problem, 1),
+        ..plain.clone()
+    };
+    hard.dies_at[1] = 4;
+    vec![plain, hard]
+}
+
+/// Terms and gradient of both; single precision is good for 1e-6 and what chaos makes of it.
+fn compare(name: &str, agents: usize, horizon: usize, wide: Option<[usize; 2]>, error_gain: f64) {
+    let Some(gpu) = gpu() else { return };
+    let problem = by_name(name).unwrap();
+    // A few solver steps are as good as twenty.
+    let problem = problem.with_substeps(problem.substeps.min(5)).unwrap();
+    let (config, parameters) = policy(&problem, wide, error_gain);
+    let trials = trials(&problem, agents);
+    let spec = LoopSpec {
+        problem,
+        agents,
+        horizon,
+        batch: 3,
+        shape: config.shape.clone(),
+        sight: config.sight.clone(),
+        threads: 0,
+    };
+    let mut on_gpu = GpuLoop::new(&gpu, &spec).unwrap_or_else(|e| panic!("{e}"));
+    let (terms, gradient) = on_gpu.gradient(&parameters, &trials, &WEIGHTS).unwrap();
+    assert_eq!(on_gpu.terms(&parameters, &trials).unwrap(), terms);
+
+    let on_cpu = ClosedLoop::<f32>::new(&problem, agents, horizon, &config);
+    let (want, tape) = on_cpu.forward(&parameters, &trials);
+    let pulls = vec![WEIGHTS.map(|w| w / trials.len() as f64); trials.len()];
+    let want_gradient = on_cpu.backward(tape, &trials, &pulls);
+
+    for (got, want) in terms.iter().flatten().zip(want.iter().flatten()) {
+        let close = (got - want).abs() <= 1e-4 * want.abs() + 1e-9;
+        assert!(close, "{name}: {terms:?} beside {want:?}");
+    }
+    let length = |v: &[f32]| v.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+    let gap: Vec<f32> = gradient
+        .iter()
+        .zip(&want_gradient)
+        .map(|(a, b)| a - b)
+        .collect();
+    let (gap, whole) = (length(&gap), length(&want_gradient));
+    assert!(
+        whole > 0.0 && gap < 1e-3 * whole,
+        "{name}: {gap} of {whole}"
+    );
+}
+
+#[test]
+fn the_line_is_the_cpus() {
+    compare("heat-1d", 5, 20, None, 1.0);
+    compare("fkpp-1d", 7, 20, None, 1.0);
+}
+
+#[test]
+fn the_circle_is_the_cpus() {
+    compare("ks-1d", 5, 20, None, 1.0);
+}
+
+#[test]
+fn the_plate_is_the_cpus() {
+    compare("heat-2d", 5, 10, None, 1.0);
+    compare("heat-2d-obstacles", 9, 10, None, 1.0);
+}
+
+#[test]
+fn the_room_is_the_cpus() {
+    compare("density-2d", 4, 6, Some([8, 10]), 1.0);
+}
+
+#[test]
+fn the_flame_is_the_cpus() {
+    compare("ks-2d", 9, 5, None, 0.2);
+}
+
+#[test]
+fn the_vortices_are_the_cpus() {
+    compare("turbulence-2d", 4, 5, None, 0.05);
+}
+
+#[test]
+fn the_same_inputs_give_the_same_bits() {
+    let Some(gpu) = gpu() else { return };
+    let problem = by_name("heat-1d").unwrap();
+    let (config, parameters) = policy(problem, None, 1.0);
+    let trials = trials(problem, 5);
+    let spec = LoopSpec {
+        problem: *problem,
+        agents: 5,
+        horizon: 20,
+        batch: 2,
+        shape: config.shape,
+        sight: config.sight,
+        threads: 64,
+    };
+    let mut gpu_loop = GpuLoop::new(&gpu, &spec).unwrap();
+    let first = gpu_loop.gradient(&parameters, &trials, &WEIGHTS).unwrap();
+    let second = gpu_loop.gradient(&parameters, &trials, &WEIGHTS).unwrap();
+    assert_eq!(first, second);
+}
+
+#[test]
+fn a_loop_that_is_too_large_says_what_to_do() {
+    let Some(gpu) = gpu() else { return };
+    let problem = by_name("heat-1d").unwrap();
+    let (config, _) = policy(problem, None, 1.0);
+    let spec = LoopSpec {
+        problem: *problem,
+        agents: 100_000,
+        horizon: 20,
+        batch: 2,
+        shape: config.shape,
+        sight: config.sight,
+        threads: 0,
+    };
+    let message = GpuLoop::new(&gpu, &spec).unwrap_err().to_string();
+    assert!(message.contains("fewer agents"), "{message}");
+}

@@ -1,0 +1,163 @@
+// The closed loop of one episode per workgroup: all its steps in one dispatch, forward or backward.
+//
+// Every function here is called by all threads of the workgroup together. What they share lies in
+// `pool`, whose regions (`…_AT`) are laid out by the host; a phase is what lies between two barriers.
+
+@group(0) @binding(0) var<storage, read> parameters: array<f32>;
+@group(0) @binding(1) var<storage, read> tables: array<f32>;
+// [episodes, EPISODE]: conditions | initial field | target | start positions | steps of death |
+// cells of agents that stay where they are
+@group(0) @binding(2) var<storage, read> episodes: array<u32>;
+// [episodes, horizon + 1, field | positions]
+@group(0) @binding(3) var<storage, read_write> states: array<f32>;
+// [episodes, horizon, agents, TRACE]: what the network computed
+@group(0) @binding(4) var<storage, read_write> trace: array<f32>;
+// [episodes, horizon, agents, DELTA]: gradients before each activation
+@group(0) @binding(5) var<storage, read_write> deltas: array<f32>;
+// [episodes, TERMS]
+@group(0) @binding(6) var<storage, read_write> scores: array<f32>;
+// [episodes, SCRATCH]: what does not fit into the pool or has to last from dispatch to dispatch
+@group(0) @binding(7) var<storage, read_write> scratch: array<f32>;
+// The steps of this dispatch: the first and the one after the last.
+@group(0) @binding(8) var<uniform> portion: vec4<u32>;
+
+var<workgroup> pool: array<f32, POOL>;
+var<private> tid: u32;
+var<private> episode: u32;
+var<private> sums: array<f32, TERMS>;
+
+fn given(offset: u32) -> f32 {
+    return bitcast<f32>(episodes[episode * EPISODE + offset]);
+}
+
+fn condition(k: u32) -> u32 {
+    return episodes[episode * EPISODE + k];
+}
+
+fn target_at(j: u32) -> f32 {
+    return given(TARGET_IN_EPISODE + j);
+}
+
+// Steps between an observation and the action that it leads to.
+fn delay() -> u32 {
+    return condition(0u);
+}
+
+// Whether an agent does in a step what it decided `delay` steps ago.
+fn acts(step: u32, agent: u32) -> bool {
+    return step >= delay() && step < condition(DEATH_IN_EPISODE + agent);
+}
+
+// Where the state before a step begins.
+fn state_of(step: u32) -> u32 {
+    return (episode * (HORIZON + 1u) + step) * STATE;
+}
+
+fn row_of(step: u32, agent: u32) -> u32 {
+    return (episode * HORIZON + step) * AGENTS + agent;
+}
+
+fn squash(x: f32) -> f32 {
+    let a = abs(x);
+    let s = x * x;
+    // The quotient cancels near zero; the series' next term is below 1e-7 there.
+    let near = x * (1.0 + s * (-0.33333333 + s * (0.13333333 - s * 0.053968254)));
+    let e = exp(-2.0 * a);
+    let far = sign(x) * (1.0 - e) / (1.0 + e);
+    return select(far, near, a < 0.2);
+}
+
+// Before what others wrote to buffers is read; `workgroupBarrier` alone is for the pool.
+fn barrier() {
+    workgroupBarrier();
+    storageBarrier();
+}
+
+// Adds up the threads' sums in a fixed order.
+fn write_scores() {
+    for (var k = 0u; k < TERMS; k++) {
+        workgroupBarrier();
+        pool[tid] = sums[k];
+        workgroupBarrier();
+        if tid < 32u {
+            var sum = 0.0;
+            for (var i = tid; i < THREADS; i += 32u) {
+                sum += pool[i];
+            }
+            pool[tid] = sum;
+        }
+        workgroupBarrier();
+        if tid == 0u {
+            var sum = 0.0;
+            for (var i = 0u; i < 32u; i++) {
+                sum += pool[i];
+            }
+            let at = episode * TERMS + k;
+            scores[at] = select(scores[at], 0.0, portion.x == 0u) + sum * share(k);
+        }
+    }
+}
+
+@compute @workgroup_size(THREADS)
+fn forward(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(local_invocation_index) thread: u32,
+) {
+    tid = thread;
+    episode = group.x;
+    for (var k = 0u; k < TERMS; k++) {
+        sums[k] = 0.0;
+    }
+    let here = state_of(portion.x);
+    for (var j = tid; j < CELLS && portion.x == 0u; j += THREADS) {
+        states[here + j] = given(INITIAL_IN_EPISODE + j);
+    }
+    for (var i = tid; i < AGENTS * AXES && portion.x == 0u; i += THREADS) {
+        states[here + CELLS + i] = given(START_IN_EPISODE + i);
+    }
+    barrier();
+    for (var i = tid; i < AGENTS * AXES; i += THREADS) {
+        pool[POSITION_AT + i] = states[here + CELLS + i];
+    }
+    begin(here);
+    barrier();
+    for (var step = portion.x; step < portion.y; step++) {
+        for (var tile = 0u; tile < TILES; tile++) {
+            decide(step, tile * ROWS);
+        }
+        act(step);
+        barrier();
+        advance(step);
+    }
+    write_scores();
+}
+
+@compute @workgroup_size(THREADS)
+fn backward(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(local_invocation_index) thread: u32,
+) {
+    tid = thread;
+    episode = group.x;
+    // What came down from the later steps.
+    let late = portion.y < HORIZON;
+    let carry = episode * SCRATCH;
+    for (var i = tid; i < CARRY; i += THREADS) {
+        pool[CARRY_AT + i] = select(0.0, scratch[carry + i], late);
+    }
+    begin_adjoint(late);
+    barrier();
+    for (var back = portion.x; back < portion.y; back++) {
+        let step = portion.y - 1u - (back - portion.x);
+        score_agents_adjoint(step);
+        advance_adjoint(step);
+        answer_adjoint(step);
+        barrier();
+        for (var tile = 0u; tile < TILES; tile++) {
+            decide_adjoint(step, tile * ROWS);
+        }
+    }
+    for (var i = tid; i < CARRY; i += THREADS) {
+        scratch[carry + i] = pool[CARRY_AT + i];
+    }
+}

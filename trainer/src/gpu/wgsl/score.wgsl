@@ -1,0 +1,257 @@
+// What agents do, where that takes them, and how both are scored.
+
+// What an agent does in the step at hand: force, if it has one, then velocity, if it moves.
+fn action(agent: u32, k: u32) -> f32 {
+    return pool[ACTION_AT + agent * ACTIONS + k];
+}
+
+fn position(agent: u32, axis: u32) -> f32 {
+    return pool[POSITION_AT + agent * AXES + axis];
+}
+
+// What an agent did in an earlier step.
+fn done(step: u32, agent: u32, k: u32) -> f32 {
+    return trace[row_of(step, agent) * TRACE + ACTION_IN_TRACE + k];
+}
+
+fn velocity_done(step: u32, agent: u32) -> vec2<f32> {
+    var v = vec2<f32>();
+    for (var axis = 0u; axis < DIRECTIONS; axis++) {
+        v[axis] = done(step, agent, FORCES + axis);
+    }
+    return v;
+}
+
+// The factor that brings a velocity within the limit, where that is one of speed.
+fn shortening(v: vec2<f32>) -> f32 {
+    let square = dot(v, v);
+    if ROUND && square > VELOCITY_MAX * VELOCITY_MAX {
+        return VELOCITY_MAX / sqrt(square);
+    }
+    return 1.0;
+}
+
+// Where a state has an agent.
+fn place(state: u32, agent: u32) -> vec2<f32> {
+    var x = vec2<f32>();
+    for (var axis = 0u; axis < AXES; axis++) {
+        x[axis] = states[state + CELLS + agent * AXES + axis];
+    }
+    return x;
+}
+
+struct Journey {
+    to: vec2<f32>,
+    // Along which axes the agent went freely; elsewhere a wall or a keep-out zone decided.
+    free: vec2<bool>,
+}
+
+fn travel(from_place: vec2<f32>, v: vec2<f32>) -> Journey {
+    var journey: Journey;
+    for (var axis = 0u; axis < AXES; axis++) {
+        let there = fma(v[axis], DT, from_place[axis]);
+        let kept_in = clamp(there, reach_low(axis), reach_high(axis));
+        journey.to[axis] = kept_in;
+        journey.free[axis] = kept_in == there;
+    }
+    for (var k = 0u; k < DISCS; k++) {
+        let gap = journey.to - disc_centre(k);
+        let distance = length(gap);
+        if distance < disc_rim(k) && distance > 0.0 {
+            journey.to = disc_centre(k) + gap * (disc_rim(k) / distance);
+            journey.free = vec2(false);
+        }
+    }
+    return journey;
+}
+
+// How far a coordinate is inside a margin, signed by the side.
+fn intrusion(x: f32, axis: u32) -> f32 {
+    return x - clamp(x, free_low(axis), free_high(axis));
+}
+
+// The share of a single value of a term in the loss.
+fn pull(term: u32) -> f32 {
+    return parameters[PULLS_IN_PARAMETERS + term];
+}
+
+// Scores the error of a grid point after a step.
+fn score_error(step: u32, e: f32) {
+    sums[TRACK] += e * e;
+    if step + LATE_STEPS >= HORIZON {
+        sums[LATE] += e * e;
+    }
+    if step + 1u == HORIZON {
+        sums[FINAL] += e * e;
+    }
+}
+
+// What pulls at the field after a step, per unit of error.
+fn error_pull(step: u32) -> f32 {
+    return 2.0 * (pull(TRACK) + select(0.0, pull(LATE), step + LATE_STEPS >= HORIZON)
+        + select(0.0, pull(FINAL), step + 1u == HORIZON));
+}
+
+// From decisions to actions: scores them and moves the agents to the next state.
+fn act(step: u32) {
+    let here = state_of(step);
+    let there = state_of(step + 1u);
+    for (var agent = tid; agent < AGENTS; agent += THREADS) {
+        let row = row_of(step, agent) * TRACE + ACTION_IN_TRACE;
+        let acting = acts(step, agent);
+        let decided = row_of(step - select(0u, delay(), acting), agent) * TRACE + OUTPUT_IN_TRACE;
+        if FORCES > 0u {
+            let u = select(0.0, FORCE_MAX * trace[decided] + actuator_noise(step, agent), acting);
+            pool[ACTION_AT + agent * ACTIONS] = u;
+            trace[row] = u;
+            sums[EFFORT] += u * u;
+        }
+        var v = vec2<f32>();
+        if DIRECTIONS > 0u {
+            for (var axis = 0u; axis < DIRECTIONS; axis++) {
+                v[axis] = select(0.0, VELOCITY_MAX * trace[decided + FORCES + axis], acting);
+            }
+            v *= shortening(v);
+            for (var axis = 0u; axis < DIRECTIONS; axis++) {
+                pool[ACTION_AT + agent * ACTIONS + FORCES + axis] = v[axis];
+                trace[row + FORCES + axis] = v[axis];
+            }
+            sums[EFFORT] += VELOCITY_EFFORT * dot(v, v);
+            if step > 0u {
+                let change = v - velocity_done(step - 1u, agent);
+                sums[ACCELERATION] += dot(change, change);
+            }
+        }
+        var to = place(here, agent);
+        if DIRECTIONS > 0u {
+            to = travel(to, v).to;
+        }
+        for (var axis = 0u; axis < AXES; axis++) {
+            states[there + CELLS + agent * AXES + axis] = to[axis];
+        }
+    }
+}
+
+// Takes over the positions that `act` left in the next state, and scores them.
+fn arrive(step: u32) {
+    if DIRECTIONS == 0u {
+        return;
+    }
+    let there = state_of(step + 1u);
+    // From the last thread on: the first ones have grid points to work on.
+    for (var agent = THREADS - 1u - tid; agent < AGENTS; agent += THREADS) {
+        let here = place(there, agent);
+        for (var axis = 0u; axis < AXES; axis++) {
+            pool[POSITION_AT + agent * AXES + axis] = here[axis];
+            let deep = intrusion(here[axis], axis);
+            sums[BOUND] += deep * deep;
+        }
+        if SAFE_DISTANCE > 0.0 {
+            for (var other = 0u; other < AGENTS; other++) {
+                let distance = length(here - place(there, other));
+                // Two agents at the same place do not count: they have no direction to part in.
+                if distance < SAFE_DISTANCE && distance > 0.0 {
+                    sums[COLLISION] += (SAFE_DISTANCE - distance) * (SAFE_DISTANCE - distance);
+                }
+            }
+        }
+        for (var k = 0u; k < DISCS; k++) {
+            let distance = length(here - disc_centre(k));
+            if distance < disc_reach(k) && distance > 0.0 {
+                sums[OBSTACLE] += (disc_reach(k) - distance) * (disc_reach(k) - distance);
+            }
+        }
+    }
+}
+
+// From the gradient of the positions after a step to that of the positions before it and of the
+// actions, as far as scores and motion go.
+fn score_agents_adjoint(step: u32) {
+    let there = state_of(step + 1u);
+    for (var agent = THREADS - 1u - tid; agent < AGENTS; agent += THREADS) {
+        if FORCES > 0u {
+            pool[G_FORCE_AT + agent] = 2.0 * pull(EFFORT) * done(step, agent, 0u);
+        }
+        if DIRECTIONS > 0u {
+            let here = place(there, agent);
+            var g = vec2<f32>();
+            for (var axis = 0u; axis < AXES; axis++) {
+                g[axis] = pool[G_POSITION_AT + agent * AXES + axis]
+                    + 2.0 * pull(BOUND) * intrusion(here[axis], axis);
+            }
+            if SAFE_DISTANCE > 0.0 {
+                for (var other = 0u; other < AGENTS; other++) {
+                    let gap = here - place(there, other);
+                    let distance = length(gap);
+                    if distance < SAFE_DISTANCE && distance > 0.0 {
+                        g -= 4.0 * pull(COLLISION) * (SAFE_DISTANCE - distance) / distance * gap;
+                    }
+                }
+            }
+            for (var k = 0u; k < DISCS; k++) {
+                let gap = here - disc_centre(k);
+                let distance = length(gap);
+                if distance < disc_reach(k) && distance > 0.0 {
+                    g -= 2.0 * pull(OBSTACLE) * (disc_reach(k) - distance) / distance * gap;
+                }
+            }
+            let v = velocity_done(step, agent);
+            let journey = travel(place(state_of(step), agent), v);
+            var change = vec2<f32>();
+            if step > 0u {
+                change = 2.0 * pull(ACCELERATION) * (v - velocity_done(step - 1u, agent));
+            }
+            for (var axis = 0u; axis < AXES; axis++) {
+                let i = agent * AXES + axis;
+                let g_here = select(0.0, g[axis], journey.free[axis]);
+                // `G_CHANGE` came down from the later step, where this velocity is the old one.
+                pool[G_VELOCITY_AT + i] = 2.0 * pull(EFFORT) * VELOCITY_EFFORT * v[axis]
+                    + change[axis] - pool[G_CHANGE_AT + i] + DT * g_here;
+                pool[G_CHANGE_AT + i] = change[axis];
+                pool[G_POSITION_AT + i] = g_here;
+            }
+        }
+    }
+}
+
+// From the gradient of the actions to that before the last activation, in the step in which they
+// were decided.
+fn answer_adjoint(step: u32) {
+    for (var agent = tid; agent < AGENTS; agent += THREADS) {
+        // What is decided now and done after the last step has no effect.
+        if step + delay() >= HORIZON {
+            for (var k = 0u; k < ACTIONS; k++) {
+                deltas[row_of(step, agent) * DELTA + HEAD_IN_DELTA + k] = 0.0;
+            }
+        }
+        if step < delay() {
+            continue;
+        }
+        let row = row_of(step - delay(), agent);
+        let acting = acts(step, agent);
+        if FORCES > 0u {
+            settle(row, 0u, FORCE_MAX * pool[G_FORCE_AT + agent], acting);
+        }
+        if DIRECTIONS > 0u {
+            var v = vec2<f32>();
+            var g = vec2<f32>();
+            for (var axis = 0u; axis < DIRECTIONS; axis++) {
+                v[axis] = VELOCITY_MAX * trace[row * TRACE + OUTPUT_IN_TRACE + FORCES + axis];
+                g[axis] = pool[G_VELOCITY_AT + agent * AXES + axis];
+            }
+            let shorter = shortening(v);
+            if shorter < 1.0 {
+                // The part of g along v is lost.
+                g = shorter * (g - v * (dot(v, g) / dot(v, v)));
+            }
+            for (var axis = 0u; axis < DIRECTIONS; axis++) {
+                settle(row, FORCES + axis, VELOCITY_MAX * g[axis], acting);
+            }
+        }
+    }
+}
+
+fn settle(row: u32, k: u32, g: f32, acting: bool) {
+    let y = trace[row * TRACE + OUTPUT_IN_TRACE + k];
+    deltas[row * DELTA + HEAD_IN_DELTA + k] = select(0.0, g * (1.0 - y * y), acting);
+}
