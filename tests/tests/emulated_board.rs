@@ -93,8 +93,8 @@ fn two_thousand_patches_give_the_same_bits_on_the_board_and_on_the_host() {
             rng.random_range(0.0..=1.0)
         };
         let inside = Span {
-            first: rng.random_range(0..=5),
-            last: rng.random_range(5..10),
+            first: rng.random_range(0..=cells as u16 / 2),
+            last: rng.random_range(cells as u16 / 2..cells as u16),
         };
         // Gaps long enough to hold, and now and then to fail safe.
         now_us += if rng.random_bool(0.05) { 50_000 } else { 1_000 };
