@@ -14,7 +14,7 @@
 //! a non-finite output (only a blob made to do so can) fails safe for good, until reset.
 
 use crate::keep_out;
-use crate::message::Observation;
+use crate::message::{Observation, Patch};
 use crate::observe;
 use crate::policy::{Limits, Policy};
 use core::fmt;
@@ -305,9 +305,15 @@ impl<'p, 'w> Agent<'p, 'w> {
         })
     }
 
-    /// One control step; see [`AgentState::step`].
-    pub fn step(&mut self, observation: &Observation) -> Action {
-        self.state.step(&self.policy, self.workspace, observation)
+    /// One control step at `now_us` on the agent's clock, on what it sees at `position` (unused axes
+    /// are 0); see [`AgentState::step`].
+    pub fn step(&mut self, patch: &Patch, position: [f32; 2], now_us: u64) -> Action {
+        let observation = Observation {
+            now_us,
+            position,
+            patch: *patch,
+        };
+        self.state.step(&self.policy, self.workspace, &observation)
     }
 
     /// What to do when no observation came; see [`AgentState::idle`].

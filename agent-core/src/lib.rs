@@ -17,7 +17,7 @@
 //!    domain and out of the places it must not enter.
 //!
 //! ```
-//! use agent_core::{agent::Agent, message::{Observation, Patch, Span}, policy::Policy};
+//! use agent_core::{agent::Agent, message::{Patch, Span}, policy::Policy};
 //!
 //! fn one_step(blob: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
 //!     let policy = Policy::parse(blob)?;
@@ -26,7 +26,7 @@
 //!
 //!     let (field, target) = ([0.5; 10], [0.0; 10]);
 //!     let patch = Patch::line(&field, &target, Span { first: 0, last: 9 });
-//!     let action = agent.step(&Observation::of_patch(1_000, [0.3, 0.0], patch));
+//!     let action = agent.step(&patch, [0.3, 0.0], 1_000);
 //!     assert!(action.force.abs() <= 40.0);
 //!     Ok(())
 //! }

@@ -75,6 +75,9 @@ pub struct Patch<'a> {
     pub target: Samples<'a>,
     /// The cells that lie inside the domain, per axis. Those beyond a wall hold anything.
     pub inside: [Span; 2],
+    /// What the agent is told of the rest of the domain.
+    #[serde(borrow)]
+    pub wide: Overview<'a>,
 }
 
 impl<'a> Patch<'a> {
@@ -84,7 +87,8 @@ impl<'a> Patch<'a> {
         Self {
             field: Samples::new(field),
             target: Samples::new(target),
-            inside: [inside, Span { first: 0, last: 0 }],
+            inside: [inside, Span::default()],
+            wide: Overview::default(),
         }
     }
 }
@@ -111,26 +115,18 @@ pub struct Observation<'a> {
     /// What it sees there.
     #[serde(borrow)]
     pub patch: Patch<'a>,
-    /// What it is told of the rest.
-    #[serde(borrow)]
-    pub wide: Overview<'a>,
 }
 
 impl<'a> Observation<'a> {
-    /// What an agent with a patch alone is shown.
-    pub fn of_patch(now_us: u64, position: [f32; 2], patch: Patch<'a>) -> Self {
-        Self {
-            now_us,
-            position,
-            patch,
-            wide: Overview::default(),
-        }
-    }
-
     /// Bytes that are enough for its frame.
     pub fn frame_room(&self) -> usize {
-        let Self { patch, wide, .. } = self;
-        let samples = [patch.field, patch.target, wide.field, wide.target];
+        let Patch {
+            field,
+            target,
+            wide,
+            ..
+        } = self.patch;
+        let samples = [field, target, wide.field, wide.target];
         frame_room(samples.iter().map(Samples::len).sum())
     }
 }
@@ -343,10 +339,12 @@ mod tests {
             observation: Observation {
                 now_us: 12_000,
                 position: [0.25, 0.0],
-                patch: Patch::line(field, field, Span { first: 2, last: 9 }),
-                wide: Overview {
-                    field: Samples::new(field),
-                    target: Samples::default(),
+                patch: Patch {
+                    wide: Overview {
+                        field: Samples::new(field),
+                        target: Samples::default(),
+                    },
+                    ..Patch::line(field, field, Span { first: 2, last: 9 })
                 },
             },
         }
@@ -408,10 +406,10 @@ mod tests {
                         first: u16::MAX,
                         last: u16::MAX,
                     }; 2],
-                },
-                wide: Overview {
-                    field: Samples::new(&values),
-                    target: Samples::new(&values),
+                    wide: Overview {
+                        field: Samples::new(&values),
+                        target: Samples::new(&values),
+                    },
                 },
             };
             let mut buffer = std::vec![0; observation.frame_room()];

@@ -17,7 +17,8 @@ pub(crate) fn features(
     features: &mut [f32],
 ) -> Option<()> {
     let sensing = &policy.header().sensing;
-    let Observation { patch, wide, .. } = observation;
+    let patch = &observation.patch;
+    let wide = patch.wide;
     let wide_len = sensing.wide_len();
     let near = features.len().checked_sub(wide_len)?;
     let (near, far) = features.split_at_mut_checked(near)?;

@@ -114,7 +114,7 @@ fn an_agent_with_a_halo_patch_acts_as_the_published_net_on_the_full_field() {
             let (seen, span) = cut(&field, xi);
             let (wanted, _) = cut(&target, xi);
             let patch = Patch::line(&seen, &wanted, span);
-            let action = agent.step(&Observation::of_patch(1, [xi, 0.0], patch));
+            let action = agent.step(&patch, [xi, 0.0], 1);
             let [force, velocity] = reference(&layers, &field, &target, xi);
             assert_eq!(action.mode, Mode::Active);
             // Outputs are up to 40 and 2: both to 1e-5 of their limit. At the walls the agent

@@ -13,7 +13,7 @@ use crate::problem::{BadProblem, Episode, Problem};
 use crate::proportional::{Law, ProportionalAgent};
 use crate::resample::resample;
 use crate::sense::{Eye, Panorama, View};
-use agent_core::message::Observation;
+use agent_core::message::{Observation, Patch};
 use agent_core::policy::Policy;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -355,9 +355,12 @@ fn link_step(problem: &Problem, view: View, mut link: impl Link, effort: &Effort
     let Episode { initial, target } = episode(problem);
     let place = (problem.placement)(problem.agents)[0].map(|x| x as f32);
     let mut eye = Eye::new(view, problem.sensors.axes);
-    let patch = eye.look(problem, &initial, &target, place);
     let mut panorama = Panorama::new(view);
     panorama.take(&problem.sensors, &initial, &target);
+    let patch = Patch {
+        wide: panorama.overview(),
+        ..eye.look(problem, &initial, &target, place)
+    };
     let mut now_us = 0;
     effort.time(|| {
         now_us += (problem.control_interval * 1e6) as u64;
@@ -365,7 +368,6 @@ fn link_step(problem: &Problem, view: View, mut link: impl Link, effort: &Effort
             now_us,
             position: place,
             patch,
-            wide: panorama.overview(),
         };
         let answer = link.send(&observation).and_then(|()| link.receive(now_us));
         let _ = black_box(answer);

@@ -252,7 +252,11 @@ mod tests {
     fn shown(law: &Law, position: [f32; 2], field: &[f32], target: &[f32]) -> Action {
         let mut eye = Eye::new(law.view(), law.problem.sensors.axes);
         let patch = eye.look(&law.problem, field, target, position);
-        law.action(&Observation::of_patch(0, position, patch))
+        law.action(&Observation {
+            now_us: 0,
+            position,
+            patch,
+        })
     }
 
     /// With an error of −0.04 and gain 100 the command is 4; heat-1d's interval is 1000 µs, so it
@@ -273,7 +277,11 @@ mod tests {
                     let mut eye = Eye::new(law.view(), 1);
                     let (field, position) = ([error; 100], [0.5, 0.0]);
                     let patch = eye.look(&PROBLEM, &field, &[0.0; 100], position);
-                    let observation = Observation::of_patch(now_us, position, patch);
+                    let observation = Observation {
+                        now_us,
+                        position,
+                        patch,
+                    };
                     agent.send(&observation).unwrap();
                 }
                 let action = agent.receive(now_us).unwrap().unwrap();

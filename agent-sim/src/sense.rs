@@ -94,6 +94,7 @@ impl Eye {
             field: Samples::new(&self.field),
             target: Samples::new(&self.target),
             inside,
+            wide: Overview::default(),
         }
     }
 }

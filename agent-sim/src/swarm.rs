@@ -7,7 +7,7 @@ use crate::link::{Link, LinkError};
 use crate::problem::{Drives, Problem};
 use crate::sense::{Eye, Panorama, View};
 use agent_core::agent::{Action, Mode};
-use agent_core::message::Observation;
+use agent_core::message::{Observation, Patch};
 use rayon::prelude::*;
 
 /// Most groups the agents are split into.
@@ -208,8 +208,10 @@ impl<L: Link> Swarm<L> {
                     let observation = Observation {
                         now_us,
                         position: place,
-                        patch: group.eye.look(problem, field, target, place),
-                        wide,
+                        patch: Patch {
+                            wide,
+                            ..group.eye.look(problem, field, target, place)
+                        },
                     };
                     links[i].send(&observation).unwrap_or_else(|e| fail(i, e));
                 }

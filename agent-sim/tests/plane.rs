@@ -270,10 +270,10 @@ fn wider_vectors_change_no_bit_in_the_plane() {
                 field: Samples::new(&field),
                 target: Samples::new(&target),
                 inside,
-            },
-            wide: Overview {
-                field: Samples::new(&wide[..80]),
-                target: Samples::new(&wide[80..]),
+                wide: Overview {
+                    field: Samples::new(&wide[..80]),
+                    target: Samples::new(&wide[80..]),
+                },
             },
         };
         let expected = state.step(&policy, &mut workspace, &observation);

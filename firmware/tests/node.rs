@@ -89,7 +89,11 @@ fn policy_that_sees(window: u16, buffer: &mut [u32]) -> &[u8] {
 
 fn observation(field: &[f32; 6], now_us: u64) -> Observation<'_> {
     let patch = Patch::line(field, &[], Span { first: 0, last: 5 });
-    Observation::of_patch(now_us, [0.5, 0.0], patch)
+    Observation {
+        now_us,
+        position: [0.5, 0.0],
+        patch,
+    }
 }
 
 /// The host's end of the line.
@@ -240,7 +244,7 @@ fn its_actions_are_those_of_the_agent_in_process() {
             let x = if seq % 9 == 4 { f32::NAN } else { x };
             let field = [0.0, x, -0.3, x * x, 1e30, 0.0];
             let seen = observation(&field, u64::from(seq) * 1_000);
-            let expected = agent.step(&seen);
+            let expected = agent.step(&seen.patch, seen.position, seen.now_us);
             let observe = Command::Observe {
                 seq,
                 observation: seen,

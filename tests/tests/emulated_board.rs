@@ -99,7 +99,11 @@ fn two_thousand_patches_give_the_same_bits_on_the_board_and_on_the_host() {
         // Gaps long enough to hold, and now and then to fail safe.
         now_us += if rng.random_bool(0.05) { 50_000 } else { 1_000 };
         let patch = Patch::line(&field, &target, inside);
-        let observation = Observation::of_patch(now_us, [x, 0.0], patch);
+        let observation = Observation {
+            now_us,
+            position: [x, 0.0],
+            patch,
+        };
         let expected = host.step(&policy, &mut workspace, &observation);
         modes.insert(format!("{:?}", expected.mode));
         match board.ask(&Command::Observe { seq, observation }).unwrap() {

@@ -146,10 +146,10 @@ fn an_exported_blob_acts_as_the_module_it_came_from() {
                         field: Samples::new(&field),
                         target: target(cells),
                         inside: [whole; 2],
-                    },
-                    wide: Overview {
-                        field: Samples::new(&wide),
-                        target: target(wide.len()),
+                        wide: Overview {
+                            field: Samples::new(&wide),
+                            target: target(wide.len()),
+                        },
                     },
                 };
                 let action = AgentState::new().step(&policy, &mut workspace, &observation);

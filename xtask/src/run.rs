@@ -50,7 +50,7 @@ fn compare(node: &mut Emulator, blob: &Blob, observations: u32) -> Result<()> {
     for step in 0..observations {
         let scene = Scene::new(&policy, step, observations);
         let observation = scene.observation();
-        let expected = on_host.step(&observation);
+        let expected = on_host.step(&observation.patch, observation.position, observation.now_us);
         let seq = step;
         let action = match node.ask(&Command::Observe { seq, observation })? {
             Report::Action { seq, action, .. } if seq == step => action,

@@ -182,10 +182,10 @@ fn a_policy_of_the_plane_gives_the_same_bits_as_on_the_host() {
                     field: Samples::new(&field),
                     target: Samples::new(&target),
                     inside: [span(seq), span(seq / 2)],
-                },
-                wide: Overview {
-                    field: Samples::new(&wide[..80]),
-                    target: Samples::new(&wide[80..]),
+                    wide: Overview {
+                        field: Samples::new(&wide[..80]),
+                        target: Samples::new(&wide[80..]),
+                    },
                 },
             };
             let expected = host.step(&policy, &mut workspace, &observation);

@@ -234,10 +234,10 @@ impl Shown {
                 field: Samples::new(&self.field),
                 target: Samples::new(&self.target),
                 inside: self.inside,
-            },
-            wide: Overview {
-                field: Samples::new(&self.wide_field),
-                target: Samples::new(&self.wide_target),
+                wide: Overview {
+                    field: Samples::new(&self.wide_field),
+                    target: Samples::new(&self.wide_target),
+                },
             },
         }
     }

@@ -27,8 +27,8 @@ impl From<&Observation<'_>> for OwnedObservation {
             field,
             target,
             inside,
+            wide,
         } = observation.patch;
-        let wide = observation.wide;
         Self {
             now_us: observation.now_us,
             position: observation.position,
@@ -48,7 +48,6 @@ impl OwnedObservation {
             now_us: self.now_us,
             position: self.position,
             patch: self.patch(),
-            wide: self.wide(),
         }
     }
 
@@ -67,14 +66,10 @@ impl OwnedObservation {
             field: Samples::new(&self.field),
             target: Samples::new(&self.target),
             inside: self.inside,
-        }
-    }
-
-    /// What was told of the whole.
-    pub fn wide(&self) -> Overview<'_> {
-        Overview {
-            field: Samples::new(&self.wide_field),
-            target: Samples::new(&self.wide_target),
+            wide: Overview {
+                field: Samples::new(&self.wide_field),
+                target: Samples::new(&self.wide_target),
+            },
         }
     }
 }

@@ -63,7 +63,11 @@ pub fn observe(step: u64, x: f32, field: &[f32]) -> Observation<'_> {
         last: field.len().saturating_sub(1) as u16,
     };
     let patch = Patch::line(field, &[], all);
-    Observation::of_patch(step * INTERVAL_US, [x, 0.0], patch)
+    Observation {
+        now_us: step * INTERVAL_US,
+        position: [x, 0.0],
+        patch,
+    }
 }
 
 /// Steps `0..steps` of an agent that stands at 0.5 and sees the number of the step in each of four

@@ -18,18 +18,19 @@ fn send_read_as(
     cells: &mut Vec<f32>,
     read: impl FnMut(f32) -> f32,
 ) -> Result<(), LinkError> {
-    let Observation { patch, wide, .. } = *observation;
+    let patch = observation.patch;
+    let wide = patch.wide;
     cells.clear();
     cells.extend(patch.field.iter().chain(wide.field.iter()).map(read));
     let (near, far) = cells.split_at(patch.field.len());
     inner.send(&Observation {
         patch: Patch {
             field: Samples::new(near),
+            wide: Overview {
+                field: Samples::new(far),
+                ..wide
+            },
             ..patch
-        },
-        wide: Overview {
-            field: Samples::new(far),
-            ..wide
         },
         ..*observation
     })
@@ -177,7 +178,6 @@ impl<L: Link> Link for Freeze<L> {
         let frozen = self.frozen.get_or_insert_with(|| observation.into());
         self.inner.send(&Observation {
             patch: frozen.patch(),
-            wide: frozen.wide(),
             ..*observation
         })
     }

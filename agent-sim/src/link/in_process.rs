@@ -135,7 +135,11 @@ mod tests {
             let first = rng.random_range(0..=centre);
             let last = rng.random_range(centre..=end);
             let patch = Patch::line(&field, &target, Span { first, last });
-            let observation = Observation::of_patch(1000 * step, position, patch);
+            let observation = Observation {
+                now_us: 1000 * step,
+                position,
+                patch,
+            };
             let expected = state.step(&policy, &mut workspace, &observation);
             link.send(&observation).unwrap();
             let found = link.receive(observation.now_us).unwrap().unwrap();
