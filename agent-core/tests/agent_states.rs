@@ -3,7 +3,7 @@
 mod sample;
 
 use agent_core::agent::{Action, Agent, Mode};
-use agent_core::message::{Observation, Patch, Span};
+use agent_core::message::{Patch, Span};
 use agent_core::policy::Policy;
 use proptest::prelude::*;
 use sample::{Random, bytes, header, layers, plane, published};
@@ -18,7 +18,7 @@ fn with_agent<R>(test: impl FnOnce(&mut Agent) -> R) -> R {
 }
 
 fn look(agent: &mut Agent, patch: Patch, x: f32, now_us: u64) -> Action {
-    agent.step(&Observation::of_patch(now_us, [x, 0.0], patch))
+    agent.step(&patch, [x, 0.0], now_us)
 }
 
 fn see(agent: &mut Agent, value: f32, now_us: u64) -> Action {
@@ -231,7 +231,7 @@ proptest! {
                 wide_target,
             };
             let action = match observe {
-                true => agent.step(&shown.at(position, now_us)),
+                true => agent.step(&shown.patch(), position, now_us),
                 false => agent.idle(now_us),
             };
             prop_assert!(action.force.abs() <= 40.0);

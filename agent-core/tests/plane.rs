@@ -3,7 +3,7 @@
 mod sample;
 
 use agent_core::agent::{Action, Agent, Mode, project};
-use agent_core::message::{Observation, Span};
+use agent_core::message::Span;
 use agent_core::policy::Policy;
 use sample::{
     Layer, PLANE_FREQUENCIES, PLANE_WINDOW, Random, Shown, blob, bytes, plane, plane_header,
@@ -125,7 +125,7 @@ fn an_agent_of_the_plane_acts_as_the_format_says_at_every_cell() {
         for i in 0..GRID[0] {
             for j in 0..GRID[1] {
                 let position = [i as f32 / 11.0, 1.25 * j as f32 / 14.0];
-                let action = agent.step(&world.shown([i, j]).at(position, 1));
+                let action = agent.step(&world.shown([i, j]).patch(), position, 1);
                 assert_eq!(action.mode, Mode::Active);
                 let [force, vx, vy] = world.reference(&layers, [i, j], position);
                 // Both to 1e-5 of their limit; walls and discs have the last word.
@@ -150,7 +150,7 @@ fn a_policy_without_target_takes_the_field_for_the_error() {
         let policy = Policy::parse(bytes(blob)).unwrap();
         let mut workspace = vec![0.0; policy.workspace_len()];
         let mut agent = Agent::new(policy, &mut workspace).unwrap();
-        agent.step(&shown.at([0.1, 0.2], 1))
+        agent.step(&shown.patch(), [0.1, 0.2], 1)
     };
     let mut shown = world.shown([1, 2]);
     let with = step(&plane(2), &shown);
@@ -186,18 +186,16 @@ fn what_is_shown_in_another_shape_is_invalid_input() {
     for change in changes {
         let mut shown = Shown::all(&policy, 1.0);
         change(&mut shown);
-        assert_eq!(agent.step(&shown.at([0.9, 0.9], 1)).mode, Mode::Waiting);
+        assert_eq!(
+            agent.step(&shown.patch(), [0.9, 0.9], 1).mode,
+            Mode::Waiting
+        );
     }
-    let good = good.at([0.9, 0.9], 1);
-    assert_eq!(good.frame_room(), policy.frame_room());
-    assert_eq!(agent.step(&good).mode, Mode::Active);
+    assert_eq!(good.at([0.9, 0.9], 1).frame_room(), policy.frame_room());
+    let good = good.patch();
+    assert_eq!(agent.step(&good, [0.9, 0.9], 1).mode, Mode::Active);
     // Both coordinates count.
-    let astray = Observation {
-        now_us: 2,
-        position: [0.9, f32::NAN],
-        ..good
-    };
-    assert_eq!(agent.step(&astray).mode, Mode::Holding);
+    assert_eq!(agent.step(&good, [0.9, f32::NAN], 2).mode, Mode::Holding);
 }
 
 /// Twenty agents, each with a network of its own, five hundred steps on noise with a broken sensor
@@ -217,7 +215,7 @@ fn whatever_the_network_says_agents_stay_out_of_discs() {
             if step % 7 == 3 {
                 shown.field[27] = f32::NAN;
             }
-            let action = agent.step(&shown.at(place.map(|x| x as f32), 1000 * step));
+            let action = agent.step(&shown.patch(), place.map(|x| x as f32), 1000 * step);
             for axis in [0, 1] {
                 place[axis] += f64::from(action.velocity[axis]) * 1e-3;
                 let high = f64::from(limits.high[axis]);

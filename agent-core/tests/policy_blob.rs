@@ -139,7 +139,7 @@ fn a_blob_of_format_1_is_the_same_policy() {
         let mut workspace = vec![0.0; policy.workspace_len()];
         let shown = Shown::all(&policy, 0.7);
         let mut agent = Agent::new(policy, &mut workspace).unwrap();
-        agent.step(&shown.at([0.4, 0.0], 1).patch, [0.4, 0.0], 1)
+        agent.step(&shown.patch(), [0.4, 0.0], 1)
     });
     assert_eq!(actions[0], actions[1]);
 }
@@ -375,7 +375,7 @@ proptest! {
             let mut workspace = vec![0.0; policy.workspace_len()];
             let shown = Shown::all(&policy, 1.0);
             let mut agent = Agent::new(policy, &mut workspace).unwrap();
-            let action = agent.step(&shown.at([0.5, 0.0], 1));
+            let action = agent.step(&shown.patch(), [0.5, 0.0], 1);
             let limit = limits.velocity.unwrap_or(0.0);
             prop_assert!(action.force.abs() <= limits.force.unwrap_or(0.0));
             prop_assert!(action.velocity.iter().all(|v| v.abs() <= limit));

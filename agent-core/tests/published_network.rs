@@ -4,7 +4,7 @@
 mod sample;
 
 use agent_core::agent::{Agent, Mode};
-use agent_core::message::{Observation, Patch, Span};
+use agent_core::message::{Patch, Span};
 use agent_core::policy::Policy;
 use sample::{Layer, Random, WINDOW, bytes, layers, published};
 

@@ -143,7 +143,8 @@ fn the_window_and_the_blocks_are_those_of_the_policy() {
     let mut wire = conversation(problem, &policy, [0.5, 0.5], 0);
     match decode_frame(&mut wire.sent[0]) {
         Ok(Command::Observe { observation, .. }) => {
-            let Observation { patch, wide, .. } = observation;
+            let patch = observation.patch;
+            let wide = patch.wide;
             assert_ne!(problem.sensing.window, 6);
             assert_eq!((patch.field.len(), patch.target.len()), (8 * 8, 8 * 8));
             assert_eq!((wide.field.len(), wide.target.len()), (80, 80));

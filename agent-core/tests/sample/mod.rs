@@ -226,19 +226,23 @@ impl Shown {
         }
     }
 
+    pub fn patch(&self) -> Patch<'_> {
+        Patch {
+            field: Samples::new(&self.field),
+            target: Samples::new(&self.target),
+            inside: self.inside,
+            wide: Overview {
+                field: Samples::new(&self.wide_field),
+                target: Samples::new(&self.wide_target),
+            },
+        }
+    }
+
     pub fn at(&self, position: [f32; 2], now_us: u64) -> Observation<'_> {
         Observation {
             now_us,
             position,
-            patch: Patch {
-                field: Samples::new(&self.field),
-                target: Samples::new(&self.target),
-                inside: self.inside,
-                wide: Overview {
-                    field: Samples::new(&self.wide_field),
-                    target: Samples::new(&self.wide_target),
-                },
-            },
+            patch: self.patch(),
         }
     }
 }
