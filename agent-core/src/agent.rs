@@ -10,12 +10,12 @@
 //!                            └───────────────────────────────────── failed safe
 //! ```
 //!
-//! A held action fades linearly and reaches zero when the agent fails safe. A network that gives
-//! a non-finite output (only a blob made to do so can) fails safe for good, until reset.
+//! A held action fades linearly and reaches zero when the agent fails safe. Whatever the agent is
+//! shown, and whenever, the action is finite and within its limits: the parser has refused every
+//! network that could give anything but finite outputs.
 
 use crate::keep_out;
 use crate::message::{Observation, Patch};
-use crate::observe;
 use crate::policy::{Limits, Policy};
 use core::fmt;
 use serde::{Deserialize, Serialize};
@@ -71,8 +71,8 @@ pub struct AgentState {
     /// The velocity it has gone with since.
     velocity: [f32; 2],
     mode: Mode,
-    /// The network gave a non-finite output.
-    broken: bool,
+    /// The force it has acted with since.
+    force: f32,
 }
 
 impl Default for AgentState {
@@ -91,7 +91,7 @@ impl AgentState {
             position_at_us: 0,
             velocity: [0.0; 2],
             mode: Mode::Waiting,
-            broken: false,
+            force: 0.0,
         }
     }
 
@@ -112,20 +112,38 @@ impl AgentState {
         let Observation {
             now_us, position, ..
         } = observation;
-        if !position_is_finite(policy, *position) {
+        if !self.place(policy, *now_us, *position) {
             return self.idle(policy, *now_us);
         }
-        self.position = *position;
-        self.position_at_us = *now_us;
-        self.velocity = [0.0; 2];
-        if self.broken || see(policy, workspace, observation).is_none() {
-            return self.idle(policy, *now_us);
+        let outputs = policy.outputs(observation, workspace);
+        self.act(policy, *now_us, outputs)
+    }
+
+    /// Takes note of where the agent is; false if that is nowhere.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
+    pub(crate) fn place(&mut self, policy: &Policy, now_us: u64, position: [f32; 2]) -> bool {
+        let axes = usize::from(policy.header().sensing.axes);
+        if !position.iter().take(axes).all(|x| x.is_finite()) {
+            return false;
         }
-        let Some(action) = think(policy, *position, workspace) else {
-            self.broken = true;
-            return self.idle(policy, *now_us);
+        self.position = position;
+        self.position_at_us = now_us;
+        true
+    }
+
+    /// What comes of the network's outputs; none: the observation was invalid.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
+    pub(crate) fn act(
+        &mut self,
+        policy: &Policy,
+        now_us: u64,
+        outputs: Option<[f32; 3]>,
+    ) -> Action {
+        let Some(outputs) = outputs else {
+            return self.idle(policy, now_us);
         };
-        self.valid_at_us = *now_us;
+        let action = saturate(&policy.header().limits, outputs);
+        self.valid_at_us = now_us;
         self.held = action;
         self.issue(policy, action)
     }
@@ -136,7 +154,6 @@ impl AgentState {
         let timing = policy.header().timing;
         let blind_us = now_us.saturating_sub(self.valid_at_us);
         let mode = match self.mode {
-            _ if self.broken => Mode::FailedSafe,
             Mode::Waiting => Mode::Waiting,
             Mode::FailedSafe => Mode::FailedSafe,
             _ if blind_us >= u64::from(timing.fail_safe_us) => Mode::FailedSafe,
@@ -168,20 +185,48 @@ impl AgentState {
         self.position_at_us = self.position_at_us.max(now_us);
     }
 
-    /// The last stage: whatever came before, the agent stays within its limits, inside its domain
-    /// and outside its keep-out discs.
+    /// The last stage: whatever came before, the agent stays within its limits and rates, inside its
+    /// domain and outside its keep-out discs.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
     fn issue(&mut self, policy: &Policy, action: Action) -> Action {
         let header = policy.header();
-        let velocity = project(
-            &header.limits,
-            usize::from(header.sensing.axes),
-            header.timing.period_us as f32 * 1e-6,
-            self.position,
-            action.velocity,
-        );
+        let limits = &header.limits;
+        let period_s = header.timing.period_us as f32 * 1e-6;
+        let Action {
+            mut force,
+            mut velocity,
+            mode,
+        } = action;
+        // An agent that fails safe does so at once.
+        if matches!(mode, Mode::Active | Mode::Holding) {
+            if let Some(rate) = limits.force_rate {
+                force = approach(self.force, force, rate * period_s);
+            }
+            if let Some(rate) = limits.velocity_rate {
+                for (to, from) in velocity.iter_mut().zip(self.velocity) {
+                    *to = approach(from, *to, rate * period_s);
+                }
+            }
+        }
+        let axes = usize::from(header.sensing.axes);
+        velocity = project(limits, axes, period_s, self.position, velocity);
         self.velocity = velocity;
-        self.mode = action.mode;
-        Action { velocity, ..action }
+        self.force = force;
+        self.mode = mode;
+        Action {
+            force,
+            velocity,
+            mode,
+        }
+    }
+}
+
+/// From one value towards another, by no more than a step.
+fn approach(from: f32, to: f32, step: f32) -> f32 {
+    match to - from {
+        way if way > step => from + step,
+        way if way < -step => from - step,
+        _ => to,
     }
 }
 
@@ -232,53 +277,26 @@ pub(crate) fn confine(
     confined
 }
 
-/// The observation's features, in the workspace.
+/// `limit · tanh(output)`, force first.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn see(policy: &Policy, workspace: &mut [f32], observation: &Observation) -> Option<()> {
-    let (errors, features) = policy.split_workspace(workspace)?;
-    observe::features(policy, observation, errors, features)
-}
-
-/// The network's action for the features in the workspace; none if it gives none that is finite.
-#[cfg_attr(target_arch = "x86_64", inline(always))]
-fn think(policy: &Policy, position: [f32; 2], workspace: &mut [f32]) -> Option<Action> {
-    let limits = &policy.header().limits;
-    let scaled = scaled(limits, position);
-    let axes = usize::from(policy.header().sensing.axes);
-    let outputs = policy.infer(scaled.get(..axes)?, workspace)?;
-    saturate(limits, outputs)
-}
-
-#[cfg_attr(target_arch = "x86_64", inline(always))]
-fn position_is_finite(policy: &Policy, position: [f32; 2]) -> bool {
-    let axes = usize::from(policy.header().sensing.axes);
-    position.iter().take(axes).all(|x| x.is_finite())
-}
-
-/// Position as a fraction of the domain; what an unused axis gives is not looked at.
-#[cfg_attr(target_arch = "x86_64", inline(always))]
-fn scaled(limits: &Limits, position: [f32; 2]) -> [f32; 2] {
-    let Limits { low, high, .. } = limits;
-    [0, 1].map(|axis| ((position[axis] - low[axis]) / (high[axis] - low[axis])).clamp(0.0, 1.0))
-}
-
-/// `limit · tanh(output)`, force first; none if an output is not finite.
-#[cfg_attr(target_arch = "x86_64", inline(always))]
-fn saturate(limits: &Limits, outputs: &[f32]) -> Option<Action> {
-    if !outputs.iter().all(|x| x.is_finite()) {
-        return None;
-    }
-    let mut outputs = outputs.iter().map(|x| crate::net::tanh(*x));
+fn saturate(limits: &Limits, outputs: [f32; 3]) -> Action {
+    // Our tanh may pass 1 by as much as its error.
+    let share = |x: f32| match crate::net::tanh(x) {
+        y if y > 1.0 => 1.0,
+        y if y < -1.0 => -1.0,
+        y => y,
+    };
     let mut action = Action::none(Mode::Active);
+    let [first, second, third] = outputs;
+    let mut moves = [first, second];
     if let Some(limit) = limits.force {
-        action.force = limit * outputs.next()?;
+        action.force = limit * share(first);
+        moves = [second, third];
     }
     if let Some(limit) = limits.velocity {
-        for (v, x) in action.velocity.iter_mut().zip(outputs) {
-            *v = limit * x;
-        }
+        action.velocity = moves.map(|x| limit * share(x));
     }
-    Some(action)
+    action
 }
 
 /// One agent with its own policy and working memory: what a node runs.
@@ -289,14 +307,18 @@ pub struct Agent<'p, 'w> {
 }
 
 impl<'p, 'w> Agent<'p, 'w> {
-    /// An agent waiting for its first patch.
-    pub fn new(policy: Policy<'p>, workspace: &'w mut [f32]) -> Result<Self, WorkspaceTooSmall> {
+    /// An agent waiting for its first patch. It has run the policy's probe: one that does not compute
+    /// as the policy's maker did is refused.
+    pub fn new(policy: Policy<'p>, workspace: &'w mut [f32]) -> Result<Self, ArmError> {
         let needed = policy.workspace_len();
         if workspace.len() < needed {
-            return Err(WorkspaceTooSmall {
+            return Err(ArmError::Workspace {
                 needed,
                 given: workspace.len(),
             });
+        }
+        if !policy.self_test(workspace) {
+            return Err(ArmError::SelfTest);
         }
         Ok(Self {
             policy,
@@ -337,24 +359,33 @@ impl<'p, 'w> Agent<'p, 'w> {
     }
 }
 
-/// The caller's working memory does not hold a step of this policy.
+/// Why an agent cannot act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct WorkspaceTooSmall {
-    /// Floats the policy needs.
-    pub needed: usize,
-    /// Floats given.
-    pub given: usize,
+pub enum ArmError {
+    /// The caller's working memory does not hold a step of this policy.
+    Workspace {
+        /// Floats the policy needs.
+        needed: usize,
+        /// Floats given.
+        given: usize,
+    },
+    /// The policy's probe gave other bits here than where the policy was made.
+    SelfTest,
 }
 
-impl fmt::Display for WorkspaceTooSmall {
+impl fmt::Display for ArmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the policy needs {} floats of working memory and {} were given",
-            self.needed, self.given
-        )
+        match self {
+            Self::Workspace { needed, given } => write!(
+                f,
+                "the policy needs {needed} floats of working memory and {given} were given"
+            ),
+            Self::SelfTest => f.write_str(
+                "the self-test failed: this machine does not compute what the policy's maker did",
+            ),
+        }
     }
 }
 
-impl core::error::Error for WorkspaceTooSmall {}
+impl core::error::Error for ArmError {}

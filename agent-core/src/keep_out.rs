@@ -85,6 +85,7 @@ mod tests {
                 .iter()
                 .map(|&(centre, radius)| Disc { centre, radius })
                 .collect(),
+            ..Limits::default()
         }
     }
 

@@ -39,8 +39,12 @@
 extern crate std;
 
 pub mod agent;
+mod conv;
+mod int8;
 mod keep_out;
 pub mod message;
 pub mod net;
 pub mod observe;
 pub mod policy;
+pub mod together;
+pub mod value;

@@ -9,8 +9,10 @@
 //! compile the step for wider vectors than the baseline's; wider or not, each value is the result
 //! of the same operations in the same order.
 
-/// Outputs computed side by side, and the block size of packed weights.
-pub const LANES: usize = 8;
+use crate::policy::{Activation, Norm};
+use crate::value::{Pack, Value};
+use agent_kernels as kernels;
+pub use kernels::LANES;
 
 /// `len` rounded up to whole blocks.
 pub const fn padded(len: usize) -> usize {
@@ -34,64 +36,39 @@ pub fn dense(packed: &[f32], input: &[f32], output: &mut [f32]) {
     };
     let (bias, _) = bias.as_chunks::<LANES>();
     let (rows, _) = weights.as_chunks::<LANES>();
-    #[cfg(target_arch = "x86_64")]
-    let (bias, rows, output) = dense_groups(bias, rows, input, output);
+    let (whole, rest) = output.as_chunks_mut::<LANES>();
+    kernels::dense(bias, rows, input, whole);
+    if !rest.is_empty() {
+        let mut last = [[0.0; LANES]];
+        let bias = bias.get(whole.len()..).unwrap_or_default();
+        let rows = rows.get(whole.len() * input.len()..).unwrap_or_default();
+        kernels::dense(bias, rows, input, &mut last);
+        for (out, sum) in rest.iter_mut().zip(last.as_flattened()) {
+            *out = *sum;
+        }
+    }
+}
+
+/// [`dense`] for several agents at once: the same sums in the same order for each of them.
+#[inline(always)]
+pub(crate) fn dense_pack(packed: &[f32], input: &[Pack], output: &mut [Pack]) {
+    let Some((bias, weights)) = packed.split_at_checked(padded(output.len())) else {
+        return;
+    };
+    let (bias, _) = bias.as_chunks::<LANES>();
+    let (rows, _) = weights.as_chunks::<LANES>();
     let blocks = rows.chunks_exact(input.len().max(1));
     for ((bias, rows), output) in bias.iter().zip(blocks).zip(output.chunks_mut(LANES)) {
-        let mut sums = *bias;
+        let mut sums = bias.map(Pack::splat);
         for (x, row) in input.iter().zip(rows) {
             for (sum, weight) in sums.iter_mut().zip(row) {
-                *sum += x * weight;
+                *sum = *sum + *x * Pack::splat(*weight);
             }
         }
         for (out, sum) in output.iter_mut().zip(sums) {
             *out = sum;
         }
     }
-}
-
-/// Blocks whose sums x86-64 takes at the same time: a sum waits for its last addition, and while it
-/// does the others go on. A Cortex-M4F has neither the wait nor the registers.
-#[cfg(target_arch = "x86_64")]
-const GROUP: usize = 4;
-
-/// The part of [`dense`] that whole groups of blocks are; returns what is left of each argument.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn dense_groups<'a>(
-    bias: &'a [[f32; LANES]],
-    rows: &'a [[f32; LANES]],
-    input: &[f32],
-    output: &'a mut [f32],
-) -> (&'a [[f32; LANES]], &'a [[f32; LANES]], &'a mut [f32]) {
-    let depth = input.len().max(1);
-    let groups = (output.len() / (GROUP * LANES)).min(rows.len() / (GROUP * depth));
-    let (bias, bias_left) = bias.split_at(groups * GROUP);
-    let (rows, rows_left) = rows.split_at(groups * GROUP * depth);
-    let (output, output_left) = output.split_at_mut(groups * GROUP * LANES);
-    let (bias, _) = bias.as_chunks::<GROUP>();
-    let (output, _) = output.as_chunks_mut::<LANES>();
-    let (output, _) = output.as_chunks_mut::<GROUP>();
-    for ((bias, rows), output) in bias
-        .iter()
-        .zip(rows.chunks_exact(GROUP * depth))
-        .zip(output)
-    {
-        let (first, rest) = rows.split_at(depth);
-        let (second, rest) = rest.split_at(depth);
-        let (third, fourth) = rest.split_at(depth);
-        let [mut a, mut b, mut c, mut d] = *bias;
-        for (i, x) in input.iter().enumerate() {
-            for lane in 0..LANES {
-                a[lane] += x * first[i][lane];
-                b[lane] += x * second[i][lane];
-                c[lane] += x * third[i][lane];
-                d[lane] += x * fourth[i][lane];
-            }
-        }
-        *output = [a, b, c, d];
-    }
-    (bias_left, rows_left, output_left)
 }
 
 /// Writes a dense layer in the order [`dense`] reads: `weights` is row-major `[inputs][outputs]`.
@@ -118,58 +95,143 @@ pub fn pack_dense(weights: &[f32], bias: &[f32], inputs: usize, packed: &mut [f3
     }
 }
 
+/// The reverse of [`pack_dense`].
+pub fn unpack_dense(packed: &[f32], inputs: usize, weights: &mut [f32], bias: &mut [f32]) {
+    let outputs = bias.len();
+    let blocks = padded(outputs);
+    for (to, from) in bias.iter_mut().zip(packed) {
+        *to = *from;
+    }
+    for (i, row) in weights.chunks_exact_mut(outputs.max(1)).enumerate() {
+        for (o, weight) in row.iter_mut().enumerate() {
+            let at = blocks + ((o / LANES) * inputs + i) * LANES + o % LANES;
+            *weight = packed.get(at).copied().unwrap_or(0.0);
+        }
+    }
+}
+
+/// No sum of a policy that is run can be larger: the squares of tens of thousands such numbers still
+/// add up to a finite one.
+pub(crate) const LARGEST_SUM: f32 = 1e16;
+/// What is wrong with weights whose sums can be.
+pub(crate) const TOO_LARGE: &str = "has weights so large that a sum could pass 1e16";
+
+/// The greatest magnitude that the sums of a packed layer can have for inputs up to `bound`; none if
+/// that is beyond [`LARGEST_SUM`].
+pub(crate) fn bound(packed: &[f32], inputs: usize, outputs: usize, bound: f32) -> Option<f32> {
+    let (bias, weights) = packed.split_at_checked(padded(outputs))?;
+    let (rows, _) = weights.as_chunks::<LANES>();
+    let blocks = rows.chunks_exact(inputs.max(1));
+    let mut greatest = 0.0f32;
+    for (bias, rows) in bias.as_chunks::<LANES>().0.iter().zip(blocks) {
+        let mut sums = bias.map(f32::abs);
+        for row in rows {
+            for (sum, weight) in sums.iter_mut().zip(row) {
+                *sum += weight.abs() * bound;
+            }
+        }
+        greatest = sums
+            .iter()
+            .fold(greatest, |m, s| if *s > m { *s } else { m });
+    }
+    (greatest <= LARGEST_SUM).then_some(greatest)
+}
+
+/// Soft normalisation and non-linearity, in place.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+pub fn finish<V: Value>(norm: Norm, activation: Activation, values: &mut [V]) {
+    match (norm, activation) {
+        (Norm::None, Activation::Identity) => {}
+        (Norm::None, Activation::Tanh) => for_each(values, tanh),
+        (Norm::None, Activation::Relu) => for_each(values, relu),
+        (Norm::Soft, _) => {
+            let scale = soft_scale(values);
+            match activation {
+                Activation::Identity => for_each(values, |x| x * scale),
+                // Shorter than 1 after normalisation.
+                Activation::Tanh => for_each(values, |x| tanh_unit(x * scale)),
+                Activation::Relu => for_each(values, |x| relu(x * scale)),
+            }
+        }
+    }
+}
+
+/// Four at a time: a loop for each costs a node as much as a product.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn for_each<V: Value>(values: &mut [V], f: impl Fn(V) -> V) {
+    let (fours, rest) = values.as_chunks_mut::<4>();
+    for four in fours {
+        *four = four.map(&f);
+    }
+    for x in rest {
+        *x = f(*x);
+    }
+}
+
+/// max(x, 0).
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn relu<V: Value>(x: V) -> V {
+    x.map(|x| if x > 0.0 { x } else { 0.0 })
+}
+
 /// Euclidean norm: lane `l` sums the squares of elements `l, l + 8, …`, then lanes fold in halves.
-///
-/// Never inlined on x86-64: `libm`'s root is an instruction in the baseline's encoding, for which
-/// code with wider vectors would have to wait; before a call it leaves those in a state that does
-/// not matter.
-#[cfg_attr(target_arch = "x86_64", inline(never))]
-pub fn norm(values: &[f32]) -> f32 {
-    let mut sums = [0.0f32; LANES];
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+pub fn norm<V: Value>(values: &[V]) -> V {
+    let mut sums = [V::splat(0.0); LANES];
     let (blocks, rest) = values.as_chunks::<LANES>();
     for block in blocks {
         for (sum, x) in sums.iter_mut().zip(block) {
-            *sum += x * x;
+            *sum = *sum + *x * *x;
         }
     }
     for (sum, x) in sums.iter_mut().zip(rest) {
-        *sum += x * x;
+        *sum = *sum + *x * *x;
     }
     let [a, b, c, d, e, f, g, h] = sums;
-    libm::sqrtf(((a + e) + (c + g)) + ((b + f) + (d + h)))
+    (((a + e) + (c + g)) + ((b + f) + (d + h))).sqrt()
 }
 
-/// `h / (‖h‖ + 1)`, the soft normalisation of the published network.
+/// The factor of the published network's soft normalisation, `1 / (‖h‖ + 1)`.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-pub fn soft_normalise(values: &mut [f32]) {
-    let scale = 1.0 / (norm(values) + 1.0);
-    for x in values {
-        *x *= scale;
-    }
+pub fn soft_scale<V: Value>(values: &[V]) -> V {
+    let one = V::splat(1.0);
+    one / (norm(values) + one)
 }
 
-/// Hyperbolic tangent, within 3.5e-7 of the true value, never beyond ±1; NaN stays NaN.
+/// Hyperbolic tangent of a finite value, within 5e-7.
 ///
-/// A rational minimax fit x·P(x²)/Q(x²) on |x| ≤ 8.5, beyond which tanh rounds to ±1 in f32.
+/// A rational minimax fit x·P(x²)/Q(x²) on |x| ≤ 8, beyond which the value at 8 is 2.3e-7 off. The
+/// way to an integer and back cuts larger values: one instruction each way on a Cortex-M4F, whose
+/// comparisons of floats take four.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-pub fn tanh(x: f32) -> f32 {
-    const P: [f32; 5] = [
-        1.0,
-        0.134_132_6,
-        0.003_534_040_9,
-        2.125_124_4e-5,
-        1.426_944_5e-8,
-    ];
+pub fn tanh<V: Value>(x: V) -> V {
+    const P: [f32; 4] = [0.999_999_34, 0.129_136_5, 0.002_938_836_3, 1.131_030_5e-5];
     const Q: [f32; 5] = [
         1.0,
-        0.467_465_82,
-        0.026_022_807,
-        0.000_334_888_64,
-        8.145_225e-7,
+        0.462_467_5,
+        0.023_763_863,
+        0.000_237_029_61,
+        2.423_865_3e-7,
     ];
-    let x = x.clamp(-8.5, 8.5);
+    /// 2²⁸: eight times this is the largest integer.
+    const ONE: f32 = 268_435_456.0;
+    let x = x.map(|x| (x * ONE) as i32 as f32 * (1.0 / ONE));
     let s = x * x;
-    (x * horner(&P, s) / horner(&Q, s)).clamp(-1.0, 1.0)
+    x * horner(&P, s) / horner(&Q, s)
+}
+
+/// Hyperbolic tangent of a value in −1..1, within 4e-7: what follows a soft normalisation.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+pub fn tanh_unit<V: Value>(x: V) -> V {
+    const C: [f32; 6] = [
+        0.999_996_84,
+        -0.333_240_03,
+        0.132_535_25,
+        -0.050_972_86,
+        0.016_114_175,
+        -0.002_839_463_3,
+    ];
+    x * horner(&C, x * x)
 }
 
 /// sin(π y) and cos(π y), each within 3e-7, for |y| < 2³⁰.
@@ -207,8 +269,12 @@ fn sin_pi_quarter(r: f32) -> f32 {
 
 /// c₀ + c₁ s + c₂ s² + …
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn horner<const N: usize>(coefficients: &[f32; N], s: f32) -> f32 {
-    coefficients.iter().rev().fold(0.0, |sum, c| sum * s + c)
+fn horner<V: Value, const N: usize>(coefficients: &[f32; N], s: V) -> V {
+    let mut sum = V::splat(coefficients[N - 1]);
+    for c in coefficients.iter().rev().skip(1) {
+        sum = sum * s + V::splat(*c);
+    }
+    sum
 }
 
 #[cfg(test)]
@@ -223,10 +289,19 @@ mod tests {
             let x = i as f32 * 1e-5;
             worst = worst.max((f64::from(tanh(x)) - f64::from(x).tanh()).abs());
         }
-        assert!(worst <= 3.5e-7, "{worst:e}");
-        assert_eq!(tanh(f32::INFINITY), 1.0_f32.min(tanh(8.5)));
-        assert_eq!(tanh(1e-30), 1e-30);
-        assert!(tanh(f32::NAN).is_nan());
+        assert!(worst <= 5e-7, "{worst:e}");
+        assert_eq!(tanh(1e30), tanh(8.0));
+        assert_eq!(tanh(0.0), 0.0);
+    }
+
+    #[test]
+    fn tanh_within_one_stays_within_its_stated_error() {
+        let mut worst = 0.0f64;
+        for i in -1_000_000..=1_000_000 {
+            let x = i as f32 * 1e-6;
+            worst = worst.max((f64::from(tanh_unit(x)) - f64::from(x).tanh()).abs());
+        }
+        assert!(worst <= 4e-7, "{worst:e}");
     }
 
     #[test]
@@ -267,12 +342,12 @@ mod tests {
 
     #[test]
     fn soft_normalisation_keeps_the_direction_and_shortens_below_one() {
-        let mut h: Vec<f32> = (0..13).map(|k| k as f32 - 4.0).collect();
+        let h: Vec<f32> = (0..13).map(|k| k as f32 - 4.0).collect();
         let length = h.iter().map(|x| x * x).sum::<f32>().sqrt();
         let expected: Vec<f32> = h.iter().map(|x| x / (length + 1.0)).collect();
-        soft_normalise(&mut h);
+        let scale = soft_scale(&h);
         for (a, b) in h.iter().zip(expected) {
-            assert!((a - b).abs() < 1e-6);
+            assert!((a * scale - b).abs() < 1e-6);
         }
     }
 }

@@ -1,107 +1,165 @@
 //! From what is shown to the network's input.
+//!
+//! What lies beyond the domain's walls is the observer's business: a patch says which of its cells
+//! are inside, and here the nearest of those stands for each that is not. Where a domain has no
+//! walls (it is periodic) the patch wraps around and all of its cells are inside.
 
-use crate::message::{Observation, Patch, Span};
+use crate::message::{Patch, Span};
+use crate::net::LANES;
 use crate::policy::{Channel, Policy, Sensing};
 use core::ops::RangeInclusive;
 
-/// Writes the policy's features for `observation` to `features`, with `errors` as room for the
-/// patch.
+/// Writes the policy's features for `patch` to `features`, with `errors` as room for the patch: the
+/// whole of the branch's input, or before convolutions the wide view alone, while the window is left
+/// in `errors` for [`plane_row`].
 ///
-/// Returns `None`, having written anything, if the observation is not of the policy's shape or a
-/// value inside the domain is not finite.
+/// Returns `None`, having written anything, if the patch is not of the policy's shape or a value that
+/// the features depend on is not finite.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 pub(crate) fn features(
     policy: &Policy,
-    observation: &Observation,
+    patch: &Patch,
     errors: &mut [f32],
     features: &mut [f32],
 ) -> Option<()> {
     let sensing = &policy.header().sensing;
-    let patch = &observation.patch;
     let wide = patch.wide;
     let wide_len = sensing.wide_len();
     let near = features.len().checked_sub(wide_len)?;
     let (near, far) = features.split_at_mut_checked(near)?;
-    let target_len = if sensing.target { wide_len } else { 0 };
-    if wide.field.len() != wide_len || wide.target.len() != target_len {
+    let with_target = |length| if sensing.target { length } else { 0 };
+    if patch.field.len() != errors.len()
+        || patch.target.len() != with_target(errors.len())
+        || wide.field.len() != wide_len
+        || wide.target.len() != with_target(wide_len)
+    {
         return None;
     }
     match sensing.axes {
         1 => line(sensing, patch, errors, near)?,
-        _ => plane(sensing, patch, errors, near)?,
+        _ if sensing.channels == [Channel::Error] && !near.is_empty() => {
+            plane_errors(sensing, patch, near)?;
+        }
+        _ => {
+            plane(sensing, patch, errors)?;
+            let row = usize::from(sensing.window) * sensing.channels.len();
+            for (row, output) in near.chunks_mut(row.max(1)).enumerate() {
+                plane_row(sensing, patch.inside, errors, row, output)?;
+            }
+        }
     }
-    clamped_errors(sensing, wide.field.words(), wide.target.words(), far).then_some(())
+    read_errors(sensing, wide.field.words(), wide.target.words(), far)
 }
 
 /// The features of a patch of a one-dimensional field.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 fn line(sensing: &Sensing, patch: &Patch, errors: &mut [f32], features: &mut [f32]) -> Option<()> {
-    let inside = patch.inside[0];
-    read_errors(sensing, patch, inside, errors)?;
+    let inside = inside(sensing, patch.inside[0])?;
+    let (field, target) = (patch.field.words(), patch.target.words());
+    let target = target.get(inside.clone()).unwrap_or_default();
+    let known = errors.get_mut(inside.clone())?;
+    read_errors(sensing, field.get(inside.clone())?, target, known)?;
+    extend(errors, &inside)?;
 
-    let line = Line { errors, inside };
     let window = usize::from(sensing.window);
     let samples = usize::from(sensing.samples);
     for (channel, output) in sensing.channels.iter().zip(features.chunks_mut(samples)) {
         // The halo is not part of the window: cell k of the window is cell k + 1 of the patch.
-        let value = |k: usize| match channel {
-            Channel::Error => line.error(k + 1),
-            Channel::Slope => line.slope(k + 1),
-        };
-        if samples == window {
-            for (k, out) in output.iter_mut().enumerate() {
-                *out = value(k);
+        match channel {
+            Channel::Error if samples == window => {
+                for (out, error) in output.iter_mut().zip(errors.get(1..)?) {
+                    *out = *error;
+                }
             }
-        } else {
-            resample(value, window, output);
+            Channel::Error => {
+                resample(|k| errors.get(k + 1).copied(), window, output)?;
+            }
+            _ if samples == window => {
+                let after = errors.get(2..)?;
+                for ((out, before), after) in output.iter_mut().zip(errors.iter()).zip(after) {
+                    *out = (after - before) * 0.5;
+                }
+                // At the walls and beyond there is no cell on the other side.
+                let (first, last) = (*inside.start(), *inside.end());
+                for (k, out) in output.iter_mut().enumerate().take(first) {
+                    *out = slope(|k| errors.get(k).copied(), &inside, k + 1)?;
+                }
+                for (k, out) in output.iter_mut().enumerate().skip(last.saturating_sub(1)) {
+                    *out = slope(|k| errors.get(k).copied(), &inside, k + 1)?;
+                }
+            }
+            _ => {
+                let slope = |k| slope(|k| errors.get(k).copied(), &inside, k + 1);
+                resample(slope, window, output)?;
+            }
         }
     }
     Some(())
 }
 
-/// The features of a patch of a two-dimensional field: the errors of the window's cells, each moved
-/// to the nearest cell inside the domain along each axis.
+/// The window's errors in the plane, each taken from the nearest cell inside the domain along each
+/// axis: all that a policy without slopes needs.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn plane(sensing: &Sensing, patch: &Patch, errors: &mut [f32], features: &mut [f32]) -> Option<()> {
+fn plane_errors(sensing: &Sensing, patch: &Patch, features: &mut [f32]) -> Option<()> {
     let window = usize::from(sensing.window);
     let side = window + 2;
-    let target_len = if sensing.target { errors.len() } else { 0 };
-    if patch.field.len() != errors.len() || patch.target.len() != target_len {
-        return None;
-    }
-    let [rows, columns] = patch.inside.map(range);
-    let centre = 1 + window / 2;
-    if !(rows.contains(&centre) && columns.contains(&centre))
-        || rows.end() >= &side
-        || columns.end() >= &side
-    {
-        return None;
-    }
+    let rows = inside(sensing, patch.inside[0])?;
+    let columns = inside(sensing, patch.inside[1])?;
     let (field, target) = (patch.field.words(), patch.target.words());
-    for row in rows.clone() {
-        let cells = row * side + columns.start()..row * side + columns.end() + 1;
-        let target = match sensing.target {
-            true => target.get(cells.clone())?,
-            false => &[],
-        };
-        let (field, errors) = (field.get(cells.clone())?, errors.get_mut(cells)?);
-        if !clamped_errors(sensing, field, target, errors) {
-            return None;
-        }
-    }
     // The halo is not part of the window, whose first cell is the patch's second; along each axis
     // the window's cells from `near` to `far` are inside the domain.
-    let near = [&rows, &columns].map(|inside| (*inside.start()).max(1));
-    let far = [&rows, &columns].map(|inside| (*inside.end()).min(window));
+    let (near, far) = ((*columns.start()).max(1), (*columns.end()).min(window));
     for (row, output) in features.chunks_mut(window).enumerate() {
-        // Fields go on beyond a wall with its value.
-        let row = (row + 1).max(near[0]).min(far[0]) * side;
-        let errors = errors.get(row + near[1]..=row + far[1])?;
-        let (before, rest) = output.split_at_mut_checked(near[1] - 1)?;
-        let (known, beyond) = rest.split_at_mut_checked(errors.len())?;
-        known.copy_from_slice(errors);
-        before.fill(*errors.first()?);
-        beyond.fill(*errors.last()?);
+        let row = (row + 1).max(*rows.start()).min(*rows.end()) * side;
+        let cells = row + near..row + far + 1;
+        let target = target.get(cells.clone()).unwrap_or_default();
+        let known = output.get_mut(near - 1..far)?;
+        read_errors(sensing, field.get(cells)?, target, known)?;
+        extend(output, &(near - 1..=far - 1))?;
+    }
+    Some(())
+}
+
+/// All errors of a patch of the plane, those beyond the walls from the nearest cell inside.
+fn plane(sensing: &Sensing, patch: &Patch, errors: &mut [f32]) -> Option<()> {
+    let side = usize::from(sensing.window) + 2;
+    let rows = inside(sensing, patch.inside[0])?;
+    let columns = inside(sensing, patch.inside[1])?;
+    let (field, target) = (patch.field.words(), patch.target.words());
+    for (row, output) in errors.chunks_mut(side).enumerate() {
+        let row = row.max(*rows.start()).min(*rows.end()) * side;
+        let cells = row + columns.start()..row + columns.end() + 1;
+        let target = target.get(cells.clone()).unwrap_or_default();
+        let known = output.get_mut(columns.clone())?;
+        read_errors(sensing, field.get(cells)?, target, known)?;
+        extend(output, &columns)?;
+    }
+    Some(())
+}
+
+/// One row of the window, all channels of a cell after another, from the errors that [`features`]
+/// left of a patch with these cells inside the domain.
+pub(crate) fn plane_row(
+    sensing: &Sensing,
+    inside: [Span; 2],
+    errors: &[f32],
+    row: usize,
+    output: &mut [f32],
+) -> Option<()> {
+    let side = usize::from(sensing.window) + 2;
+    let [rows, columns] = inside.map(range);
+    let at = |row: usize, column: usize| errors.get(row * side + column).copied();
+    let row = row + 1;
+    let cells = output.chunks_mut(sensing.channels.len().max(1));
+    for (column, cell) in cells.enumerate() {
+        let column = column + 1;
+        for (channel, out) in sensing.channels.iter().zip(cell) {
+            *out = match channel {
+                Channel::Error => at(row, column)?,
+                Channel::Slope => slope(|row| at(row, column), &rows, row)?,
+                Channel::Across => slope(|column| at(row, column), &columns, column)?,
+            };
+        }
     }
     Some(())
 }
@@ -110,124 +168,120 @@ fn range(span: Span) -> RangeInclusive<usize> {
     usize::from(span.first)..=usize::from(span.last)
 }
 
-/// Field minus target, clamped; whether all of them are finite. An empty target is zero.
-///
-/// The plain loops of a node with hundreds of cells: no way out on the first bad value, which would
-/// keep x86-64 from taking whole vectors, and no `max`, for which a Cortex-M4F calls a function.
+/// The cells inside along an axis, if the agent's own is among them and none is beyond the patch.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn clamped_errors(
+fn inside(sensing: &Sensing, span: Span) -> Option<RangeInclusive<usize>> {
+    let window = usize::from(sensing.window);
+    let inside = range(span);
+    (inside.contains(&(1 + window / 2)) && *inside.end() < window + 2).then_some(inside)
+}
+
+/// Field minus target, within the limit; none if one of them is not finite. An empty target is zero.
+///
+/// The plain loops of a node with hundreds of cells. While the squares add up to less than that of
+/// the limit nobody is beyond it, nor anything but a number; only if they do not is there a second
+/// look. A Cortex-M4F compares floats with four instructions, and x86-64 takes whole vectors only
+/// without a way out in between.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn read_errors(
     sensing: &Sensing,
     field: &[[u8; 4]],
     target: &[[u8; 4]],
     errors: &mut [f32],
-) -> bool {
+) -> Option<()> {
     let limit = sensing.error_limit;
-    let within = |error: f32| match error {
-        e if e > limit => limit,
-        e if e < -limit => -limit,
-        e => e,
-    };
-    let mut carries = 0;
-    let mut read = |value: &[u8; 4]| {
-        let value = f32::from_le_bytes(*value);
-        carries |= exponent_carry(value);
-        value
-    };
+    let mut squares = [0.0f32; LANES];
+    let read = |bytes: &[u8; 4]| f32::from_le_bytes(*bytes);
+    // Several at a time: a loop for each costs a node as much as its arithmetic.
+    let (groups, rest) = errors.as_chunks_mut::<LANES>();
+    let (fields, field) = split_groups(field, groups.len());
     if target.is_empty() {
-        for (error, field) in errors.iter_mut().zip(field) {
-            *error = within(read(field));
+        // The sum keeps compilers from copying bytes first, which costs a node more than all else.
+        for (errors, field) in groups.iter_mut().zip(fields) {
+            for ((error, field), sum) in errors.iter_mut().zip(field).zip(&mut squares) {
+                *error = read(field) + 0.0;
+                *sum += *error * *error;
+            }
+        }
+        for ((error, field), sum) in rest.iter_mut().zip(field).zip(&mut squares) {
+            *error = read(field) + 0.0;
+            *sum += *error * *error;
         }
     } else {
-        for ((error, field), target) in errors.iter_mut().zip(field).zip(target) {
-            *error = within(read(field) - read(target));
-        }
-    }
-    carries >> 31 == 0
-}
-
-/// One added to the exponent: it carries into the topmost bit if the value is not finite.
-#[cfg_attr(target_arch = "x86_64", inline(always))]
-fn exponent_carry(value: f32) -> u32 {
-    (value.to_bits() & 0x7fff_ffff) + 0x0080_0000
-}
-
-/// Field minus target, clamped, for every cell inside the domain; the rest is zero and never read.
-#[cfg_attr(target_arch = "x86_64", inline(always))]
-fn read_errors(sensing: &Sensing, patch: &Patch, inside: Span, errors: &mut [f32]) -> Option<()> {
-    let (first, last) = (usize::from(inside.first), usize::from(inside.last));
-    let centre = 1 + usize::from(sensing.window) / 2;
-    let target_len = if sensing.target { errors.len() } else { 0 };
-    if patch.field.len() != errors.len()
-        || patch.target.len() != target_len
-        || !(first..=last).contains(&centre)
-        || last >= errors.len()
-    {
-        return None;
-    }
-    let limit = sensing.error_limit;
-    let targets = patch.target.iter().chain(core::iter::repeat(0.0));
-    for (k, ((error, field), target)) in errors
-        .iter_mut()
-        .zip(patch.field.iter())
-        .zip(targets)
-        .enumerate()
-    {
-        *error = 0.0;
-        if (first..=last).contains(&k) {
-            if !(field.is_finite() && target.is_finite()) {
-                return None;
+        let (targets, target) = split_groups(target, groups.len());
+        for ((errors, field), target) in groups.iter_mut().zip(fields).zip(targets) {
+            let cells = errors.iter_mut().zip(field).zip(target);
+            for (((error, field), target), sum) in cells.zip(&mut squares) {
+                *error = read(field) - read(target);
+                *sum += *error * *error;
             }
-            *error = (field - target).max(-limit).min(limit);
         }
+        let cells = rest.iter_mut().zip(field).zip(target);
+        for (((error, field), target), sum) in cells.zip(&mut squares) {
+            *error = read(field) - read(target);
+            *sum += *error * *error;
+        }
+    }
+    // Rounding makes the sum of a thousand squares too small by less than a thousandth.
+    if squares.iter().sum::<f32>() <= 0.99 * limit * limit {
+        return Some(());
+    }
+    for error in errors {
+        if !error.is_finite() {
+            return None;
+        }
+        *error = match *error {
+            e if e > limit => limit,
+            e if e < -limit => -limit,
+            e => e,
+        };
     }
     Some(())
 }
 
-/// Errors along one axis, of which those inside the domain are known.
-struct Line<'a> {
-    errors: &'a [f32],
-    inside: Span,
+/// So many groups of samples, and what is left.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn split_groups(samples: &[[u8; 4]], groups: usize) -> (&[[[u8; 4]; LANES]], &[[u8; 4]]) {
+    let (whole, rest) = samples.split_at_checked(LANES * groups).unwrap_or_default();
+    (whole.as_chunks().0, rest)
 }
 
-impl Line<'_> {
-    /// The nearest cell inside the domain: fields go on beyond a wall with its value.
-    #[cfg_attr(target_arch = "x86_64", inline(always))]
-    fn inside(&self, k: usize) -> usize {
-        k.max(usize::from(self.inside.first))
-            .min(usize::from(self.inside.last))
+/// Fields go on beyond a wall with its value.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn extend(errors: &mut [f32], inside: &RangeInclusive<usize>) -> Option<()> {
+    let (first, last) = (*inside.start(), *inside.end());
+    if first > 0 {
+        let value = *errors.get(first)?;
+        errors.get_mut(..first)?.fill(value);
     }
+    if last + 1 < errors.len() {
+        let value = *errors.get(last)?;
+        errors.get_mut(last + 1..)?.fill(value);
+    }
+    Some(())
+}
 
-    #[cfg_attr(target_arch = "x86_64", inline(always))]
-    fn at(&self, k: usize) -> f32 {
-        self.errors.get(k).copied().unwrap_or(0.0)
-    }
-
-    #[cfg_attr(target_arch = "x86_64", inline(always))]
-    fn error(&self, k: usize) -> f32 {
-        self.at(self.inside(k))
-    }
-
-    /// Central difference per cell, one-sided at the first and last cell inside.
-    #[cfg_attr(target_arch = "x86_64", inline(always))]
-    fn slope(&self, k: usize) -> f32 {
-        let k = self.inside(k);
-        let (first, last) = (
-            usize::from(self.inside.first),
-            usize::from(self.inside.last),
-        );
-        match (k == first, k == last) {
-            (true, true) => 0.0,
-            (true, false) => self.at(k + 1) - self.at(k),
-            (false, true) => self.at(k) - self.at(k - 1),
-            (false, false) => (self.at(k + 1) - self.at(k - 1)) * 0.5,
-        }
-    }
+/// Central difference per cell, one-sided at the first and last cell inside.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn slope(
+    at: impl Fn(usize) -> Option<f32>,
+    inside: &RangeInclusive<usize>,
+    k: usize,
+) -> Option<f32> {
+    let (first, last) = (*inside.start(), *inside.end());
+    let k = k.max(first).min(last);
+    Some(match (k == first, k == last) {
+        (true, true) => 0.0,
+        (true, false) => at(k + 1)? - at(k)?,
+        (false, true) => at(k)? - at(k - 1)?,
+        (false, false) => (at(k + 1)? - at(k - 1)?) * 0.5,
+    })
 }
 
 /// Linear interpolation of `window` values to `output.len()`, pixel centres aligned: output `j`
 /// reads position (j + ½)·window/len − ½, clamped to the window.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn resample(value: impl Fn(usize) -> f32, window: usize, output: &mut [f32]) {
+fn resample(value: impl Fn(usize) -> Option<f32>, window: usize, output: &mut [f32]) -> Option<()> {
     let ratio = window as f32 / output.len() as f32;
     for (j, out) in output.iter_mut().enumerate() {
         let at = ((j as f32 + 0.5) * ratio - 0.5)
@@ -236,6 +290,7 @@ fn resample(value: impl Fn(usize) -> f32, window: usize, output: &mut [f32]) {
         let left = at as usize;
         let share = at - left as f32;
         let right = (left + 1).min(window - 1);
-        *out = value(left) * (1.0 - share) + value(right) * share;
+        *out = value(left)? * (1.0 - share) + value(right)? * share;
     }
+    Some(())
 }

@@ -2,7 +2,7 @@
 
 mod sample;
 
-use agent_core::agent::{Action, Agent, Mode};
+use agent_core::agent::{Action, Agent, ArmError, Mode};
 use agent_core::message::{Patch, Span};
 use agent_core::policy::Policy;
 use proptest::prelude::*;
@@ -122,7 +122,8 @@ fn too_little_working_memory_is_refused() {
     let needed = policy.workspace_len();
     let mut workspace = vec![0.0; needed - 1];
     let error = Agent::new(policy, &mut workspace).err().unwrap();
-    assert_eq!((error.needed, error.given), (needed, needed - 1));
+    let given = needed - 1;
+    assert_eq!(error, ArmError::Workspace { needed, given });
 }
 
 /// 500 steps on noise, walls at all distances. The digest is that of the first version that ran:

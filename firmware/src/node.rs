@@ -17,7 +17,7 @@
 use core::fmt::{self, Write as _};
 
 use agent_core::{
-    agent::{Action, AgentState, Mode},
+    agent::{Action, AgentState, ArmError, Mode},
     message::{COMMAND_FRAME, Command, Observation, PROTOCOL, PolicyId, Report},
     policy::{Policy, PolicyError, stated_length},
 };
@@ -55,7 +55,7 @@ pub async fn run<R: Read, W: Write>(
     let mut stored = stated_length(slot.bytes()).unwrap_or(0);
     let mut booting = true;
     loop {
-        let begin = match load(slot, stored) {
+        let begin = match load(slot, stored, workspace) {
             Ok(policy) => {
                 let id = policy.id();
                 log!(
@@ -93,7 +93,11 @@ pub async fn run<R: Read, W: Write>(
 }
 
 /// The policy in the first `length` bytes of the slot, if this node can run it.
-fn load(slot: &impl PolicySlot, length: usize) -> Result<Policy<'_>, Refusal> {
+fn load<'s>(
+    slot: &'s impl PolicySlot,
+    length: usize,
+    workspace: &mut [f32],
+) -> Result<Policy<'s>, Refusal> {
     let bytes = slot.bytes();
     // Whoever states more than the slot holds is told so by the parser.
     let policy = Policy::parse(bytes.get(..length).unwrap_or(bytes)).map_err(Refusal::Policy)?;
@@ -107,6 +111,9 @@ fn load(slot: &impl PolicySlot, length: usize) -> Result<Policy<'_>, Refusal> {
             needed: policy.frame_room(),
         });
     }
+    if !policy.self_test(workspace) {
+        return Err(Refusal::SelfTest);
+    }
     Ok(policy)
 }
 
@@ -117,6 +124,7 @@ enum Refusal {
     Policy(PolicyError),
     Workspace { needed: usize },
     Observation { needed: usize },
+    SelfTest,
 }
 
 impl fmt::Display for Refusal {
@@ -131,6 +139,7 @@ impl fmt::Display for Refusal {
                 f,
                 "the policy's observations need frames of {needed} bytes and the node takes {COMMAND_FRAME}"
             ),
+            Self::SelfTest => ArmError::SelfTest.fmt(f),
         }
     }
 }

@@ -63,6 +63,7 @@ fn policy_that_sees(window: u16, buffer: &mut [u32]) -> &[u8] {
             trunk: Default::default(),
             fusion: Fusion::Concatenate,
             head: [dense].into_iter().collect(),
+            ..Network::default()
         },
         limits: Limits {
             force: Some(2.0),
@@ -70,6 +71,7 @@ fn policy_that_sees(window: u16, buffer: &mut [u32]) -> &[u8] {
             low: [0.0; 2],
             high: [1.0; 2],
             keep_out: Default::default(),
+            ..Limits::default()
         },
         timing: TIMING,
         workspace: 0,
@@ -79,6 +81,7 @@ fn policy_that_sees(window: u16, buffer: &mut [u32]) -> &[u8] {
             seed: 0,
             steps: 0,
         },
+        probe: None,
     };
     let layer = DenseWeights {
         weights: &[0.25; 4],

@@ -119,6 +119,7 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
             trunk: list([plain(t1), plain(t2)]),
             fusion: shape.fusion,
             head: list([plain(fuse), layer(head, Norm::None, Activation::Identity)]),
+            ..Network::default()
         },
         limits: Limits {
             force: limit(problem.actuation.force_max),
@@ -126,6 +127,7 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
             low,
             high,
             keep_out: discs.collect(),
+            ..Limits::default()
         },
         timing: Timing {
             period_us,
@@ -139,6 +141,7 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
             seed: training.seed,
             steps: training.steps,
         },
+        probe: None,
     })
 }
 

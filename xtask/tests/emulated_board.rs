@@ -114,6 +114,7 @@ fn plane_policy(width: usize, buffer: &mut [u32]) -> &[u8] {
             trunk: [dense(sizes[1], Norm::None)].into_iter().collect(),
             fusion: Fusion::Concatenate,
             head: [dense(sizes[2], Norm::None)].into_iter().collect(),
+            ..Network::default()
         },
         limits: Limits {
             force: Some(40.0),
@@ -121,6 +122,7 @@ fn plane_policy(width: usize, buffer: &mut [u32]) -> &[u8] {
             low: [0.0; 2],
             high: [1.0; 2],
             keep_out: [0.3, 0.5, 0.7].map(disc).into_iter().collect(),
+            ..Limits::default()
         },
         timing: Timing {
             period_us: 1_000,
@@ -134,6 +136,7 @@ fn plane_policy(width: usize, buffer: &mut [u32]) -> &[u8] {
             seed: 0,
             steps: 0,
         },
+        probe: None,
     };
     let mut noise = Noise(1);
     let numbers = sizes.map(|(inputs, outputs)| {

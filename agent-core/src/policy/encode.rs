@@ -1,7 +1,9 @@
 //! Writing blobs: what the trainer's export does, and what a converter of foreign policies needs.
 
 use super::prologue::{Prologue, checksum};
-use super::{Dense, FORMAT, Header, PROLOGUE, PolicyError, WEIGHTS_ALIGN};
+use super::{Encoding, FORMAT, Header, PROLOGUE, Policy, PolicyError, Probe, WEIGHTS_ALIGN};
+use crate::int8;
+use crate::message::Span;
 use crate::net::{dense_len, pack_dense};
 use core::fmt;
 
@@ -21,7 +23,7 @@ pub enum EncodeError {
     Invalid(PolicyError),
     /// Not one [`DenseWeights`] per layer, or one of another shape than its layer.
     Shape {
-        /// Index among all layers: branch, trunk, head.
+        /// Index among all layers: convolutions, branch, trunk, head.
         layer: usize,
     },
     /// The buffer is too small.
@@ -48,32 +50,82 @@ impl From<PolicyError> for EncodeError {
     }
 }
 
-/// Writes a blob into `buffer` and returns its bytes. `layers` are those of branch, trunk and head,
-/// in this order; the header's `workspace` is computed here.
+/// Writes a blob into `buffer` and returns its bytes. `layers` are the convolutions (with a row of
+/// weights for each cell and channel under the kernel: row, column, channel), then the layers of
+/// branch, trunk and head, in this order; the header's `workspace` and `probe` are made here.
 ///
 /// The buffer is words, not bytes, so that the blob in it is aligned for
-/// [`Policy::parse`](super::Policy::parse).
+/// [`Policy::parse`](super::Policy::parse). It needs room for the working memory too, in which the
+/// probe is run.
 pub fn encode<'b>(
     header: &Header,
     layers: &[DenseWeights],
     buffer: &'b mut [u32],
 ) -> Result<&'b [u8], EncodeError> {
     let sizes = header.check()?;
+    let inside = |window: u16| Span {
+        first: 0,
+        last: window + 1,
+    };
+    let axes = [true, header.sensing.axes > 1];
+    let mut probe = Probe {
+        position: header.limits.within(PROBE_PLACE),
+        inside: axes.map(|there| match there {
+            true => inside(header.sensing.window),
+            false => Span::default(),
+        }),
+        expected: [[0; 4]; 3],
+    };
+    let workspace = sizes.workspace();
+    let room = buffer.len().saturating_sub(workspace);
+    let (blob, memory) = buffer.split_at_mut(room);
+    let length = write(header, probe, layers, blob)?.len();
+    let outputs = {
+        let bytes: &[u8] = bytemuck::must_cast_slice(blob);
+        let policy = Policy::parse(bytes.get(..length).unwrap_or_default())?;
+        let memory: &mut [f32] = bytemuck::must_cast_slice_mut(memory);
+        let observed = policy.probe().map(|(observation, _)| observation);
+        observed.and_then(|observation| policy.outputs(&observation, memory))
+    };
+    probe.expected = outputs
+        .ok_or(EncodeError::BufferTooSmall)?
+        .map(f32::to_le_bytes);
+    write(header, probe, layers, blob)
+}
+
+/// Where the agent of the probe is, as a share of the domain along each axis: nowhere special.
+const PROBE_PLACE: [f32; 2] = [0.37, 0.61];
+
+fn write<'b>(
+    header: &Header,
+    probe: Probe,
+    layers: &[DenseWeights],
+    buffer: &'b mut [u32],
+) -> Result<&'b [u8], EncodeError> {
     let header = Header {
-        workspace: sizes.workspace() as u32,
+        probe: Some(probe),
         ..header.clone()
     };
-    let bytes: &mut [u8] = bytemuck::cast_slice_mut(buffer);
+    let sizes = header.check()?;
+    let header = Header {
+        workspace: sizes.workspace() as u32,
+        ..header
+    };
+    let bytes: &mut [u8] = bytemuck::must_cast_slice_mut(buffer);
     bytes.fill(0);
     let room = bytes.get_mut(PROLOGUE..).unwrap_or_default();
-    let header_len = postcard::to_slice(&(&header, header.extension()), room)
+    let header_len = postcard::to_slice(&(&header, header.extensions()), room)
         .map_err(|_| EncodeError::BufferTooSmall)?
         .len();
     let weights_at = (PROLOGUE + header_len).next_multiple_of(WEIGHTS_ALIGN);
-    let total = weights_at + 4 * sizes.weights;
+    let probe_at = weights_at + 4 * sizes.weights;
+    let total = probe_at + 4 * sizes.samples;
     let blob = bytes.get_mut(..total).ok_or(EncodeError::BufferTooSmall)?;
-    let (start, weights) = blob.split_at_mut(weights_at);
-    pack_all(&header, layers, bytemuck::cast_slice_mut(weights))?;
+    let (start, sections) = blob.split_at_mut(weights_at);
+    let sections: &mut [f32] = bytemuck::cast_slice_mut(sections);
+    let (weights, samples) = sections.split_at_mut(sizes.weights);
+    pack_all(&header, layers, weights)?;
+    probe_samples(samples);
 
     let mut prologue = Prologue {
         format: FORMAT.into(),
@@ -93,26 +145,41 @@ pub fn encode<'b>(
     Ok(blob)
 }
 
+/// What the agent of the probe is shown: values all over −1..1, with as many bits as a float has.
+fn probe_samples(samples: &mut [f32]) {
+    // A linear congruential generator modulo 2³² (Numerical Recipes' constants).
+    let mut state = 1u32;
+    for sample in samples {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        *sample = (state >> 8) as f32 / 8_388_608.0 - 1.0;
+    }
+}
+
 fn pack_all(
     header: &Header,
     layers: &[DenseWeights],
     mut section: &mut [f32],
 ) -> Result<(), EncodeError> {
+    let network = &header.network;
+    let (length, pack): (fn(_, _) -> _, fn(&_, &_, _, &mut _)) = match network.encoding {
+        Encoding::F32 => (dense_len, pack_dense),
+        Encoding::Int8 => (int8::dense_len, int8::pack_dense),
+    };
+    let convolutions = network.convolutions.iter();
+    let convolutions = convolutions.map(|c| (c.fan_in(), usize::from(c.outputs)));
+    let dense = network.layers();
+    let dense = dense.map(|l| (usize::from(l.inputs), usize::from(l.outputs)));
     let mut given = layers.iter();
-    for (layer, dense) in header.network.layers().enumerate() {
-        let Dense {
-            inputs, outputs, ..
-        } = *dense;
-        let (inputs, outputs) = (usize::from(inputs), usize::from(outputs));
+    for (layer, (inputs, outputs)) in convolutions.chain(dense).enumerate() {
         let shape = EncodeError::Shape { layer };
         let numbers = given.next().ok_or(shape)?;
         if numbers.weights.len() != inputs * outputs || numbers.bias.len() != outputs {
             return Err(shape);
         }
         let (packed, rest) = section
-            .split_at_mut_checked(dense_len(inputs, outputs))
+            .split_at_mut_checked(length(inputs, outputs))
             .ok_or(shape)?;
-        pack_dense(numbers.weights, numbers.bias, inputs, packed);
+        pack(numbers.weights, numbers.bias, inputs, packed);
         section = rest;
     }
     match given.next() {

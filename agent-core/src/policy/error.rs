@@ -103,6 +103,6 @@ impl fmt::Display for PolicyError {
 impl core::error::Error for PolicyError {}
 
 /// A [`PolicyError::Field`].
-pub(super) const fn field<T>(name: &'static str, fault: &'static str) -> Result<T, PolicyError> {
+pub(crate) const fn field<T>(name: &'static str, fault: &'static str) -> Result<T, PolicyError> {
     Err(PolicyError::Field { name, fault })
 }

@@ -1,7 +1,10 @@
 //! What a blob says about itself, and the sizes that follow from it.
 
 use super::error::{PolicyError, field};
-use super::{MAX_DISCS, MAX_FREQUENCIES, MAX_LAYERS, MAX_WIDTH};
+use super::{MAX_CONVOLUTIONS, MAX_DISCS, MAX_FREQUENCIES, MAX_LAYERS, MAX_WIDTH};
+use crate::conv::{KERNEL, Plan};
+use crate::int8;
+use crate::message::Span;
 use crate::net::dense_len;
 use heapless::Vec;
 use serde::{Deserialize, Serialize};
@@ -24,6 +27,21 @@ pub struct Header<'a> {
     /// Where the policy comes from.
     #[serde(borrow)]
     pub provenance: Provenance<'a>,
+    /// What a node must reproduce before it acts; none in formats 1 and 2.
+    #[serde(skip)]
+    pub probe: Option<Probe>,
+}
+
+/// The self-test that a blob carries: an observation, whose samples follow the weights, and the bits
+/// of the outputs it must give.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Where the agent is.
+    pub position: [f32; 2],
+    /// The cells of the patch that lie inside the domain.
+    pub inside: [Span; 2],
+    /// The network's outputs before tanh, little-endian f32; those it does not have are 0.
+    pub expected: [[u8; 4]; 3],
 }
 
 /// The observation: which cells, and what is computed from them.
@@ -36,8 +54,8 @@ pub struct Sensing {
     pub window: u16,
     /// Whether patches carry a target; without one the target is zero.
     pub target: bool,
-    /// The network's input, channel after channel. With two axes it is the error alone: a layer on
-    /// all of the window's errors can form slopes itself.
+    /// The network's input: with one axis channel after channel, with two all channels of a cell
+    /// after another.
     pub channels: Vec<Channel, 4>,
     /// Values per channel and axis that the window is resampled to; equal to `window` for none, as
     /// it must be with two axes.
@@ -64,12 +82,14 @@ impl Sensing {
 pub enum Channel {
     /// Field minus target.
     Error,
-    /// Slope of the error per cell: central differences, one-sided at the walls.
+    /// Slope of the error per cell along the first axis: central differences, one-sided at the walls.
     Slope,
+    /// The same along the second axis. New in format 3.
+    Across,
 }
 
 /// Branch (what is seen) and trunk (where), fused, then the head.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Network {
     /// On the features.
     pub branch: Vec<Dense, MAX_LAYERS>,
@@ -83,13 +103,62 @@ pub struct Network {
     /// From there to one output per force and velocity component, force first; tanh is applied to the last
     /// layer's outputs by the limits' stage, not by the layer.
     pub head: Vec<Dense, MAX_LAYERS>,
+    /// Convolutions on the window of a plane, before the branch, whose first layer then reads their
+    /// last one's outputs, cell after cell, and after those the wide view. New in format 3.
+    #[serde(skip)]
+    pub convolutions: Vec<Convolution, MAX_CONVOLUTIONS>,
+    /// Applied to all of what the branch's first layer reads after convolutions. New in format 3.
+    #[serde(skip)]
+    pub flatten: Norm,
+    /// How weights are stored. New in format 3.
+    #[serde(skip)]
+    pub encoding: Encoding,
 }
 
 impl Network {
-    /// All layers in the order of their weights: branch, trunk, head.
+    /// All dense layers in the order of their weights, which follow those of the convolutions:
+    /// branch, trunk, head.
     pub fn layers(&self) -> impl Iterator<Item = &Dense> {
         self.branch.iter().chain(&self.trunk).chain(&self.head)
     }
+}
+
+/// `activation(x ∗ W + b)` with a 3 × 3 kernel; cells beyond the rim of its input are zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Convolution {
+    /// Channels of its input.
+    pub inputs: u16,
+    /// Channels of its output.
+    pub outputs: u16,
+    /// Cells of the input from one cell of the output to the next, along both axes: 1 or 2.
+    pub stride: u8,
+    /// Rows and columns of zeros around the input: 0 or 1.
+    pub padding: u8,
+    /// Applied last, value by value.
+    pub activation: Activation,
+}
+
+impl Convolution {
+    /// Cells of the output along an axis where the input has `side`; none without a single one.
+    pub fn side(&self, side: usize) -> Option<usize> {
+        let room = (side + 2 * usize::from(self.padding)).checked_sub(KERNEL)?;
+        Some(room / usize::from(self.stride).max(1) + 1)
+    }
+
+    /// Inputs of one output cell.
+    pub fn fan_in(&self) -> usize {
+        KERNEL * KERNEL * usize::from(self.inputs)
+    }
+}
+
+/// How weights are stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Encoding {
+    /// As f32.
+    #[default]
+    F32,
+    /// As 8-bit integers with a scale for each output; sums are taken in integers.
+    Int8,
 }
 
 /// `activation(norm(x W + b))`.
@@ -106,9 +175,10 @@ pub struct Dense {
 }
 
 /// Normalisation after a layer's sums.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Norm {
     /// None.
+    #[default]
     None,
     /// h / (‖h‖ + 1).
     Soft,
@@ -126,16 +196,17 @@ pub enum Activation {
 }
 
 /// How branch and trunk outputs come together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fusion {
     /// Branch outputs, then trunk outputs.
+    #[default]
     Concatenate,
     /// Value by value; both have the same length.
     Multiply,
 }
 
 /// What the outputs mean: `limit · tanh(output)`, force first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Largest |force|; none: the agent has no force.
     pub force: Option<f32>,
@@ -148,6 +219,13 @@ pub struct Limits {
     /// Places of the plane that the agent never enters. New in format 2.
     #[serde(skip)]
     pub keep_out: Vec<Disc, MAX_DISCS>,
+    /// Most that the force changes in a second, unless the agent fails safe. New in format 3.
+    #[serde(skip)]
+    pub force_rate: Option<f32>,
+    /// Most that the velocity changes in a second along each axis, unless the agent fails safe or
+    /// would otherwise leave its domain or enter a place it must not. New in format 3.
+    #[serde(skip)]
+    pub velocity_rate: Option<f32>,
 }
 
 /// A round place.
@@ -166,6 +244,23 @@ pub(super) struct Extension {
     pub wide: Option<[u8; 2]>,
     /// [`Limits::keep_out`].
     pub keep_out: Vec<Disc, MAX_DISCS>,
+}
+
+/// What format 3 adds after that.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Extension3 {
+    /// [`Network::convolutions`].
+    pub convolutions: Vec<Convolution, MAX_CONVOLUTIONS>,
+    /// [`Network::flatten`].
+    pub flatten: Norm,
+    /// [`Network::encoding`].
+    pub encoding: Encoding,
+    /// [`Limits::force_rate`].
+    pub force_rate: Option<f32>,
+    /// [`Limits::velocity_rate`].
+    pub velocity_rate: Option<f32>,
+    /// [`Header::probe`].
+    pub probe: Option<Probe>,
 }
 
 /// The agent's clock.
@@ -197,7 +292,8 @@ pub struct Provenance<'a> {
 pub(crate) struct Sizes {
     /// Cells of a patch, halo included.
     pub cells: usize,
-    /// Branch inputs.
+    /// Values written down before the network runs: the branch's inputs, or after convolutions the
+    /// wide view alone.
     pub features: usize,
     /// Branch outputs.
     pub branch: usize,
@@ -207,15 +303,19 @@ pub(crate) struct Sizes {
     pub fused: usize,
     /// Widest vector between two layers.
     pub widest: usize,
-    /// Floats of the weight section.
+    /// Working memory of the convolutions.
+    pub rows: usize,
+    /// Words of the weight section.
     pub weights: usize,
+    /// Samples of an observation: patch and wide view, field and target.
+    pub samples: usize,
 }
 
 impl Sizes {
-    /// Floats of working memory: the patch's errors, branch and trunk outputs, and two vectors to
-    /// go back and forth between.
+    /// Floats of working memory: the patch's errors, branch and trunk outputs, two vectors to go
+    /// back and forth between, and the convolutions' rows.
     pub(crate) fn workspace(&self) -> usize {
-        self.cells + self.branch + self.trunk + 2 * self.widest
+        self.cells + self.branch + self.trunk + 2 * self.widest + self.rows
     }
 }
 
@@ -249,24 +349,52 @@ impl Sensing {
             return field("sensing.wide", "must have 1 to 4096 cells in all");
         }
         if self.axes == 1 {
+            if self.channels.contains(&Channel::Across) {
+                return field(
+                    "sensing.channels",
+                    "has a slope along an axis that is not there",
+                );
+            }
             let features = samples * self.channels.len() + self.wide_len();
             return Ok((window + 2, features));
         }
         if !width(window * window) {
             return field("sensing.window", "must be 1 to 64 with two axes");
         }
-        if self.channels != [Channel::Error] {
-            return field("sensing.channels", "must be the error alone with two axes");
-        }
         if samples != window {
             return field("sensing.samples", "must equal the window with two axes");
         }
         let cells = (window + 2) * (window + 2);
-        Ok((cells, window * window + self.wide_len()))
+        let features = window * window * self.channels.len() + self.wide_len();
+        Ok((cells, features))
+    }
+
+    /// Samples of one observation: patch and wide view, field and target.
+    fn samples(&self, cells: usize) -> usize {
+        (cells + self.wide_len()) * (1 + usize::from(self.target))
     }
 }
 
 impl Limits {
+    /// A position as a share of the domain along each axis; what an unused axis gives is not looked
+    /// at.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
+    pub(crate) fn scaled(&self, position: [f32; 2]) -> [f32; 2] {
+        let Self { low, high, .. } = self;
+        let share = |axis: usize| (position[axis] - low[axis]) / (high[axis] - low[axis]);
+        [0, 1].map(|axis| match share(axis) {
+            s if s > 1.0 => 1.0,
+            s if s > 0.0 => s,
+            _ => 0.0,
+        })
+    }
+
+    /// The reverse.
+    pub(super) fn within(&self, share: [f32; 2]) -> [f32; 2] {
+        let Self { low, high, .. } = self;
+        [0, 1].map(|axis| low[axis] + share[axis] * (high[axis] - low[axis]))
+    }
+
     /// Checks every field for an agent with so many axes.
     fn check(&self, axes: usize) -> Result<(), PolicyError> {
         if self.force.is_some_and(|x| !positive(x)) {
@@ -274,6 +402,12 @@ impl Limits {
         }
         if self.velocity.is_some_and(|x| !positive(x)) {
             return field("limits.velocity", "must be positive and finite");
+        }
+        if self.force_rate.is_some_and(|x| !positive(x)) {
+            return field("limits.force_rate", "must be positive and finite");
+        }
+        if self.velocity_rate.is_some_and(|x| !positive(x)) {
+            return field("limits.velocity_rate", "must be positive and finite");
         }
         let mut farthest = 0.0f32;
         for (low, high) in self.low.iter().zip(self.high).take(axes) {
@@ -305,18 +439,43 @@ fn positive(x: f32) -> bool {
 }
 
 impl Header<'_> {
-    /// What of it lies in the extension.
-    pub(super) fn extension(&self) -> Extension {
-        Extension {
+    /// What of it lies in the extensions.
+    pub(super) fn extensions(&self) -> (Extension, Extension3) {
+        let Network {
+            convolutions,
+            flatten,
+            encoding,
+            ..
+        } = &self.network;
+        let second = Extension {
             wide: self.sensing.wide,
             keep_out: self.limits.keep_out.clone(),
-        }
+        };
+        let third = Extension3 {
+            convolutions: convolutions.clone(),
+            flatten: *flatten,
+            encoding: *encoding,
+            force_rate: self.limits.force_rate,
+            velocity_rate: self.limits.velocity_rate,
+            probe: self.probe,
+        };
+        (second, third)
     }
 
-    /// The reverse: fills in what was read from there.
+    /// The reverse: fills in what was read from the first.
     pub(super) fn extend(&mut self, Extension { wide, keep_out }: Extension) {
         self.sensing.wide = wide;
         self.limits.keep_out = keep_out;
+    }
+
+    /// Fills in what was read from the second.
+    pub(super) fn extend_3(&mut self, extension: Extension3) {
+        self.network.convolutions = extension.convolutions;
+        self.network.flatten = extension.flatten;
+        self.network.encoding = extension.encoding;
+        self.limits.force_rate = extension.force_rate;
+        self.limits.velocity_rate = extension.velocity_rate;
+        self.probe = extension.probe;
     }
 
     /// Checks every field and derives all sizes.
@@ -342,10 +501,29 @@ impl Header<'_> {
         if !network.frequencies.iter().all(|f| f.abs() <= 1e6) {
             return field("network.frequencies", "must be finite and at most 1e6");
         }
+        if let Some(Probe { position, .. }) = self.probe
+            && !position.iter().all(|x| x.is_finite())
+        {
+            return field("probe.position", "must be finite");
+        }
         let width = |x: u16| (1..=MAX_WIDTH).contains(&usize::from(x));
         let fourier = 2 * axes * network.frequencies.len();
-        let mut widest = features.max(fourier);
-        let mut weights = 0;
+        let convolved = Plan::check(self)?;
+        // After convolutions only the wide view is written down beforehand.
+        let written = match &convolved {
+            Some(_) => self.sensing.wide_len(),
+            None => features,
+        };
+        let features = match &convolved {
+            Some(plan) => plan.flat() + self.sensing.wide_len(),
+            None => features,
+        };
+        let mut widest = written.max(fourier);
+        let mut weights = convolved.as_ref().map_or(0, Plan::weights);
+        let layer_len = match network.encoding {
+            Encoding::F32 => dense_len,
+            Encoding::Int8 => int8::dense_len,
+        };
         let mut chain = |layers: &[Dense], mut length: usize, name| {
             for layer in layers {
                 if !width(layer.outputs) {
@@ -358,7 +536,7 @@ impl Header<'_> {
                     );
                 }
                 let outputs = usize::from(layer.outputs);
-                weights += dense_len(length, outputs);
+                weights += layer_len(length, outputs);
                 length = outputs;
                 widest = widest.max(length);
             }
@@ -390,14 +568,20 @@ impl Header<'_> {
                 "has not one output per force and velocity component",
             );
         }
+        if network.encoding == Encoding::Int8 {
+            int8::check(network)?;
+            widest = int8::padded(widest.max(fused));
+        }
         Ok(Sizes {
             cells,
-            features,
+            features: written,
             branch,
             trunk,
             fused,
             widest: widest.max(fused),
+            rows: convolved.as_ref().map_or(0, Plan::memory),
             weights,
+            samples: self.sensing.samples(cells),
         })
     }
 }

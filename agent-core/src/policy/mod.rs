@@ -1,8 +1,9 @@
 //! The policy blob: the only thing that crosses from training to agents.
 //!
 //! `docs/policy-format.md` defines it byte by byte. In short: a fixed 32-byte prologue, a
-//! [`Header`] in postcard, padding, then the weights as little-endian f32 on a 16-byte boundary.
-//! [`Policy::parse`] checks everything once; afterwards running the policy cannot fail.
+//! [`Header`] in postcard, padding, the weights in little-endian words on a 16-byte boundary, then
+//! the samples of the probe. [`Policy::parse`] checks everything once; afterwards running the policy
+//! cannot fail.
 
 mod encode;
 mod error;
@@ -11,15 +12,19 @@ mod prologue;
 
 pub use encode::{DenseWeights, EncodeError, encode};
 pub use error::PolicyError;
+pub(crate) use error::field;
 pub use header::{
-    Activation, Channel, Dense, Disc, Fusion, Header, Limits, Network, Norm, Provenance, Sensing,
-    Timing,
+    Activation, Channel, Convolution, Dense, Disc, Encoding, Fusion, Header, Limits, Network, Norm,
+    Probe, Provenance, Sensing, Timing,
 };
 
-use crate::message::{PolicyId, frame_room};
+use crate::conv::Plan;
+use crate::int8;
+use crate::message::{Observation, Overview, Patch, PolicyId, Samples, Span, frame_room};
 use crate::net::{self, dense_len};
-use error::field;
-use header::{Extension, Sizes};
+use crate::observe;
+use crate::value::Value;
+use header::{Extension, Extension3, Sizes};
 use prologue::{Prologue, checksum};
 
 #[cfg(target_endian = "big")]
@@ -29,8 +34,8 @@ compile_error!(
 
 /// First bytes of every blob.
 pub const MAGIC: [u8; 8] = *b"SWARMPOL";
-/// The format that is written; format 1, which lacks the header's extension, is read too.
-pub const FORMAT: u16 = 2;
+/// The format that is written; those before it, which lack extensions of the header, are read too.
+pub const FORMAT: u16 = 3;
 /// Bytes before the header.
 pub const PROLOGUE: usize = 32;
 /// Weights start on a multiple of this, counted from the blob's first byte.
@@ -41,6 +46,8 @@ pub const MAX_LAYERS: usize = 6;
 pub const MAX_WIDTH: usize = 4096;
 /// Most Fourier frequencies.
 pub const MAX_FREQUENCIES: usize = 8;
+/// Most convolutions.
+pub const MAX_CONVOLUTIONS: usize = 4;
 /// Most places to keep out of.
 pub const MAX_DISCS: usize = 4;
 
@@ -49,6 +56,8 @@ pub const MAX_DISCS: usize = 4;
 pub struct Policy<'a> {
     header: Header<'a>,
     weights: &'a [f32],
+    /// The probe's samples.
+    probe: &'a [f32],
     pub(crate) sizes: Sizes,
     id: PolicyId,
 }
@@ -81,12 +90,13 @@ impl<'a> Policy<'a> {
                 "overlaps the header or is not a multiple of 16",
             );
         }
-        if weights_end != total {
+        if weights_end > total || prologue.format < 3 && weights_end != total {
             return field("total length", "is not where the weights end");
         }
         let weights = bytes
             .get(weights_at..weights_end)
             .ok_or(cut(weights_end, "weights"))?;
+        let probe = bytes.get(weights_end..total).ok_or(cut(total, "probe"))?;
         let computed = checksum(bytes);
         if computed != prologue.crc {
             return Err(PolicyError::Checksum {
@@ -102,18 +112,17 @@ impl<'a> Policy<'a> {
             header.extend(extension);
             rest = left;
         }
+        if prologue.format > 2 {
+            let (extension, left) =
+                postcard::take_from_bytes::<Extension3>(rest).map_err(|_| PolicyError::Header)?;
+            header.extend_3(extension);
+            rest = left;
+        }
         if !rest.is_empty() {
             return field("header length", "is longer than the header");
         }
-        let weights: &[f32] = bytemuck::try_cast_slice(weights).map_err(|e| match e {
-            bytemuck::PodCastError::TargetAlignmentGreaterAndInputNotAligned => {
-                PolicyError::Misaligned
-            }
-            _ => PolicyError::Field {
-                name: "weights length",
-                fault: "is not a multiple of 4",
-            },
-        })?;
+        let weights = floats(weights, "weights length")?;
+        let probe = floats(probe, "probe length")?;
         let sizes = header.check()?;
         if sizes.weights != weights.len() {
             return Err(PolicyError::WeightCount {
@@ -121,15 +130,18 @@ impl<'a> Policy<'a> {
                 found: weights.len(),
             });
         }
-        if let Some(index) = weights.iter().position(|w| !w.is_finite()) {
-            return Err(PolicyError::Weight { index });
+        let samples = header.probe.map_or(0, |_| sizes.samples);
+        if samples != probe.len() {
+            return field("total length", "is not where the probe ends");
         }
+        check_weights(&header, weights)?;
         if header.workspace as usize != sizes.workspace() {
             return field("workspace", "is not what the network needs");
         }
         Ok(Self {
             header,
             weights,
+            probe,
             sizes,
             id: PolicyId {
                 length: prologue.total,
@@ -167,108 +179,367 @@ impl<'a> Policy<'a> {
 
     /// Multiply-accumulates of the layers in one step.
     pub fn macs(&self) -> usize {
-        self.header
-            .network
-            .layers()
-            .map(|l| usize::from(l.inputs) * usize::from(l.outputs))
-            .sum()
+        let dense = self.header.network.layers();
+        let dense = dense.map(|l| usize::from(l.inputs) * usize::from(l.outputs));
+        self.convolutions().map_or(0, |plan| plan.macs()) + dense.sum::<usize>()
     }
 
-    /// From features (already in the workspace, see [`observe`](crate::observe)) and position,
-    /// scaled along each axis, to the raw outputs, left at the start of the returned slice.
+    /// Inputs, outputs and packed numbers of each layer with f32 weights, convolutions first, for
+    /// [`unpack_dense`](net::unpack_dense); none of a policy with others.
+    pub fn packed_layers(&self) -> impl Iterator<Item = (usize, usize, &'a [f32])> {
+        let network = &self.header.network;
+        let convolutions = network.convolutions.iter();
+        let convolutions = convolutions.map(|c| (c.fan_in(), usize::from(c.outputs)));
+        let dense = network.layers();
+        let dense = dense.map(|l| (usize::from(l.inputs), usize::from(l.outputs)));
+        let mut weights = match network.encoding {
+            Encoding::F32 => self.weights,
+            Encoding::Int8 => &[],
+        };
+        convolutions
+            .chain(dense)
+            .map_while(move |(inputs, outputs)| {
+                let (packed, rest) = weights.split_at_checked(dense_len(inputs, outputs))?;
+                weights = rest;
+                Some((inputs, outputs, packed))
+            })
+    }
+
+    fn convolutions(&self) -> Option<Plan> {
+        Plan::check(&self.header).ok().flatten()
+    }
+
+    /// The observation that the blob carries with its outputs, if it does.
+    pub fn probe(&self) -> Option<(Observation<'a>, Probe)> {
+        let probe = self.header.probe?;
+        let sensing = &self.header.sensing;
+        let (cells, wide) = (self.sizes.cells, sensing.wide_len());
+        let with_target = |length| if sensing.target { length } else { 0 };
+        let (field, rest) = self.probe.split_at_checked(cells)?;
+        let (target, rest) = rest.split_at_checked(with_target(cells))?;
+        let (wide_field, wide_target) = rest.split_at_checked(wide)?;
+        let patch = Patch {
+            field: Samples::new(field),
+            target: Samples::new(target),
+            inside: probe.inside,
+            wide: Overview {
+                field: Samples::new(wide_field),
+                target: Samples::new(wide_target),
+            },
+        };
+        let observation = Observation {
+            now_us: 0,
+            position: probe.position,
+            patch,
+        };
+        Some((observation, probe))
+    }
+
+    /// Runs the probe in a working memory and compares bits: whether this machine computes as the one
+    /// that wrote the blob. True for a blob without one.
+    pub fn self_test(&self, workspace: &mut [f32]) -> bool {
+        let Some((observation, probe)) = self.probe() else {
+            return true;
+        };
+        let outputs = self.outputs(&observation, workspace);
+        outputs.is_some_and(|outputs| outputs.map(f32::to_le_bytes) == probe.expected)
+    }
+
+    /// The network's outputs for an observation, before tanh; none if it is not valid.
     #[cfg_attr(target_arch = "x86_64", inline(always))]
-    pub(crate) fn infer<'w>(
+    pub(crate) fn outputs(
+        &self,
+        observation: &Observation,
+        workspace: &mut [f32],
+    ) -> Option<[f32; 3]> {
+        self.see(&observation.patch, workspace)?;
+        let scaled = self.header.limits.scaled(observation.position);
+        let scaled = scaled.get(..usize::from(self.header.sensing.axes))?;
+        self.infer(scaled, observation.patch.inside, workspace)
+    }
+
+    /// From features (already in the workspace, see [`observe`]) and position, scaled along each axis,
+    /// to the raw outputs.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
+    fn infer(
         &self,
         scaled_position: &[f32],
-        workspace: &'w mut [f32],
-    ) -> Option<&'w [f32]> {
-        let Sizes {
-            cells,
-            branch,
-            trunk,
-            fused,
-            widest,
-            features,
-            ..
-        } = self.sizes;
+        inside: [Span; 2],
+        workspace: &mut [f32],
+    ) -> Option<[f32; 3]> {
         let network = &self.header.network;
-        let (_, rest) = workspace.split_at_mut_checked(cells)?;
-        let (joint, rest) = rest.split_at_mut_checked(branch + trunk)?;
-        let (mut a, mut b) = rest.split_at_mut_checked(widest)?;
-        let mut weights = self.weights;
-        let (seen, placed) = joint.split_at_mut_checked(branch)?;
-
-        let length = layers(&network.branch, &mut weights, features, &mut a, &mut b)?;
-        seen.copy_from_slice(a.get(..length)?);
-
-        let length = fourier(&network.frequencies, scaled_position, a);
-        let length = layers(&network.trunk, &mut weights, length, &mut a, &mut b)?;
-        placed.copy_from_slice(a.get(..length)?);
-
-        if network.fusion == Fusion::Multiply && trunk != 0 {
-            for (x, y) in seen.iter_mut().zip(placed.iter()) {
-                *x *= *y;
-            }
+        if network.encoding == Encoding::Int8 {
+            let Room { joint, a, b, .. } = self.room(workspace)?;
+            let fourier = |to: &mut [f32]| fourier(&network.frequencies, scaled_position, to);
+            let features = self.sizes.features;
+            return int8::infer(network, self.weights, features, fourier, joint, a, b);
         }
-        a.get_mut(..fused)?.copy_from_slice(joint.get(..fused)?);
-        let length = layers(&network.head, &mut weights, fused, &mut a, &mut b)?;
-        a.get(..length)
+        if network.convolutions.is_empty() {
+            return self.infer_lockstep(scaled_position, workspace);
+        }
+        let Room {
+            errors,
+            joint,
+            a,
+            b,
+            rows,
+        } = self.room(workspace)?;
+        let (first, layers) = network.branch.split_first()?;
+        let mut weights = self.weights;
+        let sums = b.get_mut(..usize::from(first.outputs))?;
+        let wide = a.get(..self.sizes.features)?;
+        let feature_row =
+            |row, to: &mut [f32]| observe::plane_row(&self.header.sensing, inside, errors, row, to);
+        self.convolutions()?.run(
+            &mut weights,
+            first,
+            network.flatten,
+            wide,
+            rows,
+            sums,
+            feature_row,
+        )?;
+        net::finish(first.norm, first.activation, sums);
+        let length = sums.len();
+        run(
+            network,
+            weights,
+            layers,
+            length,
+            self.sizes,
+            scaled_position,
+            joint,
+            b,
+            a,
+        )
     }
 
-    /// Where [`infer`](Self::infer) expects the errors of the patch and the features.
+    /// The same for a network of dense layers with f32 weights, and for several agents at once.
     #[cfg_attr(target_arch = "x86_64", inline(always))]
-    pub(crate) fn split_workspace<'w>(
+    pub(crate) fn infer_lockstep<V: Value>(
         &self,
-        workspace: &'w mut [f32],
-    ) -> Option<(&'w mut [f32], &'w mut [f32])> {
-        let (cells, rest) = workspace.split_at_mut_checked(self.sizes.cells)?;
-        let features = rest
-            .get_mut(self.sizes.branch + self.sizes.trunk..)?
-            .get_mut(..self.sizes.features)?;
-        Some((cells, features))
+        scaled_position: &[V],
+        workspace: &mut [V],
+    ) -> Option<[V; 3]> {
+        let Room { joint, a, b, .. } = self.room(workspace)?;
+        let network = &self.header.network;
+        let features = self.sizes.features;
+        let (weights, layers) = (self.weights, &network.branch);
+        run(
+            network,
+            weights,
+            layers,
+            features,
+            self.sizes,
+            scaled_position,
+            joint,
+            a,
+            b,
+        )
+    }
+
+    /// Whether [`infer_lockstep`](Self::infer_lockstep) can run it.
+    pub(crate) fn is_dense(&self) -> bool {
+        let network = &self.header.network;
+        network.encoding == Encoding::F32 && network.convolutions.is_empty()
+    }
+
+    /// The parts of a workspace.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
+    fn room<'w, V>(&self, workspace: &'w mut [V]) -> Option<Room<'w, V>> {
+        let sizes = &self.sizes;
+        let (errors, rest) = workspace.split_at_mut_checked(sizes.cells)?;
+        let (joint, rest) = rest.split_at_mut_checked(sizes.branch + sizes.trunk)?;
+        let (a, rest) = rest.split_at_mut_checked(sizes.widest)?;
+        let (b, rest) = rest.split_at_mut_checked(sizes.widest)?;
+        let rows = rest.get_mut(..sizes.rows)?;
+        Some(Room {
+            errors,
+            joint,
+            a,
+            b,
+            rows,
+        })
+    }
+
+    /// Writes the features of a patch to where [`infer`](Self::infer) expects them; none if the patch
+    /// is not valid.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
+    pub(crate) fn see<'w>(&self, patch: &Patch, workspace: &'w mut [f32]) -> Option<&'w [f32]> {
+        let Room { errors, a, .. } = self.room(workspace)?;
+        let features = a.get_mut(..self.sizes.features)?;
+        observe::features(self, patch, errors, features)?;
+        Some(features)
+    }
+
+    /// That place.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
+    pub(crate) fn features_of<'w, V>(&self, workspace: &'w mut [V]) -> Option<&'w mut [V]> {
+        self.room(workspace)?.a.get_mut(..self.sizes.features)
     }
 }
 
-/// Runs layers over `a`, going back and forth with `b`; the result ends in `a`.
+/// The parts of a workspace.
+struct Room<'w, V> {
+    /// Of the patch.
+    errors: &'w mut [V],
+    /// Branch and trunk outputs.
+    joint: &'w mut [V],
+    /// The features, and room to go back and forth between layers.
+    a: &'w mut [V],
+    /// The other side.
+    b: &'w mut [V],
+    /// The convolutions' memory.
+    rows: &'w mut [V],
+}
+
+/// Reads a section in place.
+fn floats<'a>(bytes: &'a [u8], name: &'static str) -> Result<&'a [f32], PolicyError> {
+    bytemuck::try_cast_slice(bytes).map_err(|e| match e {
+        bytemuck::PodCastError::TargetAlignmentGreaterAndInputNotAligned => PolicyError::Misaligned,
+        _ => PolicyError::Field {
+            name,
+            fault: "is not a multiple of 4",
+        },
+    })
+}
+
+/// Checks that every weight is finite and that no sum of the network can leave the finite numbers,
+/// whatever it is shown.
+fn check_weights(header: &Header, mut weights: &[f32]) -> Result<(), PolicyError> {
+    let network = &header.network;
+    // The slope between two cells is at most the sum of their errors.
+    let features = 2.0 * header.sensing.error_limit;
+    if network.encoding == Encoding::Int8 {
+        let fault = int8::check_weights(network, weights, features);
+        return fault.or_else(|fault| field("network", fault));
+    }
+    if let Some(index) = weights.iter().position(|w| !w.is_finite()) {
+        return Err(PolicyError::Weight { index });
+    }
+    let large = || PolicyError::Field {
+        name: "network",
+        fault: net::TOO_LARGE,
+    };
+    if !(features <= net::LARGEST_SUM) {
+        return field("sensing.error_limit", "must be at most 5e15");
+    }
+    let mut seen = features;
+    if let Some(plan) = Plan::check(header)? {
+        let made = plan.bound(&mut weights, seen).ok_or_else(large)?;
+        // What follows reads the wide view beside the convolutions' cells.
+        seen = if made > seen { made } else { seen };
+    }
+    let mut chain = |layers: &[Dense], mut bound: f32| {
+        for layer in layers {
+            let (inputs, outputs) = (usize::from(layer.inputs), usize::from(layer.outputs));
+            let packed = weights.split_at_checked(dense_len(inputs, outputs));
+            let (packed, rest) = packed.ok_or_else(large)?;
+            weights = rest;
+            bound = net::bound(packed, inputs, outputs, bound).ok_or_else(large)?;
+            if layer.norm == Norm::Soft || layer.activation == Activation::Tanh {
+                bound = 1.0;
+            }
+        }
+        Ok::<_, PolicyError>(bound)
+    };
+    let seen = chain(&network.branch, seen)?;
+    let placed = chain(&network.trunk, 1.0)?;
+    let fused = match network.fusion {
+        Fusion::Concatenate => seen.max(placed),
+        Fusion::Multiply => seen * placed.max(1.0),
+    };
+    if !(fused <= net::LARGEST_SUM) {
+        return Err(large());
+    }
+    chain(&network.head, fused).map(|_| ())
+}
+
+/// Branch (from `layers` on, on the first `length` values of `a`), trunk and head.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "parts of two structures, borrowed differently"
+)]
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn layers<'w>(
+fn run<V: Value>(
+    network: &Network,
+    mut weights: &[f32],
+    layers: &[Dense],
+    length: usize,
+    sizes: Sizes,
+    scaled_position: &[V],
+    joint: &mut [V],
+    a: &mut [V],
+    b: &mut [V],
+) -> Option<[V; 3]> {
+    let (seen, placed) = joint.split_at_mut_checked(sizes.branch)?;
+    chain(layers, &mut weights, length, a, b, seen)?;
+    let length = fourier(&network.frequencies, scaled_position, a);
+    chain(&network.trunk, &mut weights, length, a, b, placed)?;
+    if network.fusion == Fusion::Multiply {
+        for (x, y) in seen.iter_mut().zip(placed.iter()) {
+            *x = *x * *y;
+        }
+    }
+    let fused = joint.get(..sizes.fused)?;
+    let mut outputs = [V::splat(0.0); 3];
+    let Some((first, rest)) = network.head.split_first() else {
+        for (to, from) in outputs.iter_mut().zip(fused) {
+            *to = *from;
+        }
+        return Some(outputs);
+    };
+    let length = usize::from(first.outputs);
+    layer(first, &mut weights, fused, a.get_mut(..length)?)?;
+    let last = rest.last().unwrap_or(first);
+    let to = outputs.get_mut(..usize::from(last.outputs))?;
+    chain(rest, &mut weights, length, a, b, to)?;
+    Some(outputs)
+}
+
+/// Runs layers on the first `length` values of `a`, going back and forth with `b`, into `output`.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn chain<'w, V: Value>(
     layers: &[Dense],
     weights: &mut &[f32],
     mut length: usize,
-    a: &mut &'w mut [f32],
-    b: &mut &'w mut [f32],
-) -> Option<usize> {
-    for layer in layers {
-        let outputs = usize::from(layer.outputs);
-        let (packed, rest) = weights.split_at_checked(dense_len(length, outputs))?;
-        *weights = rest;
-        let output = b.get_mut(..outputs)?;
-        net::dense(packed, a.get(..length)?, output);
-        if layer.norm == Norm::Soft {
-            net::soft_normalise(output);
+    mut a: &'w mut [V],
+    mut b: &'w mut [V],
+    output: &mut [V],
+) -> Option<()> {
+    let Some((last, firsts)) = layers.split_last() else {
+        for (to, from) in output.iter_mut().zip(a.get(..length)?) {
+            *to = *from;
         }
-        match layer.activation {
-            Activation::Identity => {}
-            Activation::Tanh => {
-                for x in output {
-                    *x = net::tanh(*x);
-                }
-            }
-            Activation::Relu => {
-                for x in output {
-                    *x = x.max(0.0);
-                }
-            }
-        }
-        core::mem::swap(a, b);
+        return Some(());
+    };
+    for dense in firsts {
+        let outputs = usize::from(dense.outputs);
+        layer(dense, weights, a.get(..length)?, b.get_mut(..outputs)?)?;
+        core::mem::swap(&mut a, &mut b);
         length = outputs;
     }
-    Some(length)
+    layer(last, weights, a.get(..length)?, output)
+}
+
+/// One layer; the next weights are its own.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn layer<V: Value>(
+    layer: &Dense,
+    weights: &mut &[f32],
+    input: &[V],
+    output: &mut [V],
+) -> Option<()> {
+    let (packed, rest) = weights.split_at_checked(dense_len(input.len(), output.len()))?;
+    *weights = rest;
+    V::dense(packed, input, output);
+    net::finish(layer.norm, layer.activation, output);
+    Some(())
 }
 
 /// All sines, axis after axis, then all cosines; returns how many values that is.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn fourier(frequencies: &[f32], scaled_position: &[f32], output: &mut [f32]) -> usize {
+fn fourier<V: Value>(frequencies: &[f32], scaled_position: &[V], output: &mut [V]) -> usize {
     let n = frequencies.len() * scaled_position.len();
     let Some((sines, cosines)) = output.split_at_mut_checked(n) else {
         return 0;
@@ -280,7 +551,7 @@ fn fourier(frequencies: &[f32], scaled_position: &[f32], output: &mut [f32]) -> 
         .zip(cosines.chunks_mut(axis))
     {
         for ((f, sine), cosine) in frequencies.iter().zip(sines).zip(cosines) {
-            (*sine, *cosine) = net::sin_cos_pi(f * s);
+            (*sine, *cosine) = (V::splat(*f) * *s).map_pair(net::sin_cos_pi);
         }
     }
     2 * n

@@ -88,6 +88,7 @@ pub fn header(samples: usize) -> Header<'static> {
             ]
             .into_iter()
             .collect(),
+            ..Network::default()
         },
         limits: Limits {
             force: Some(40.0),
@@ -95,6 +96,7 @@ pub fn header(samples: usize) -> Header<'static> {
             low: [0.0, 0.0],
             high: [1.0, 0.0],
             keep_out: Default::default(),
+            ..Limits::default()
         },
         timing: Timing {
             period_us: 1_000,
@@ -108,6 +110,7 @@ pub fn header(samples: usize) -> Header<'static> {
             seed: 1,
             steps: 0,
         },
+        probe: None,
     }
 }
 
@@ -171,6 +174,7 @@ pub fn plane_header() -> Header<'static> {
             head: [dense(head.0, head.1, Norm::None, Identity)]
                 .into_iter()
                 .collect(),
+            ..Network::default()
         },
         limits: Limits {
             force: Some(40.0),
@@ -180,6 +184,7 @@ pub fn plane_header() -> Header<'static> {
             keep_out: [disc(0.3, 0.3, 0.06), disc(0.5, 0.5, 0.06)]
                 .into_iter()
                 .collect(),
+            ..Limits::default()
         },
         ..header(WINDOW)
     }

@@ -38,6 +38,7 @@ pub fn policy_for(problem: &str) -> Vec<u8> {
             trunk: heapless::Vec::new(),
             fusion: Fusion::Concatenate,
             head: heapless::Vec::from_slice(&[dense(1, 2)]).unwrap(),
+            ..Network::default()
         },
         limits: Limits {
             force: Some(40.0),
@@ -45,10 +46,12 @@ pub fn policy_for(problem: &str) -> Vec<u8> {
             low: [0.0; 2],
             high: [1.0; 2],
             keep_out: heapless::Vec::new(),
+            ..Limits::default()
         },
         timing: timing(1_000),
         workspace: 0,
         provenance: BY_HAND,
+        probe: None,
     };
     let layers = [
         DenseWeights {
@@ -133,6 +136,7 @@ pub fn plane_policy(problem: &Problem, plane: Plane) -> Vec<u8> {
             trunk: layer(sizes[1], Norm::None),
             fusion: Fusion::Concatenate,
             head: layer(sizes[2], Norm::None),
+            ..Network::default()
         },
         limits: Limits {
             force,
@@ -146,10 +150,12 @@ pub fn plane_policy(problem: &Problem, plane: Plane) -> Vec<u8> {
                     radius: zone.radius as f32,
                 })
                 .collect(),
+            ..Limits::default()
         },
         timing: timing((problem.control_interval * 1e6) as u32),
         workspace: 0,
         provenance: BY_HAND,
+        probe: None,
     };
     let mut rng = ChaCha8Rng::seed_from_u64(plane.seed);
     let numbers = sizes.map(|(inputs, outputs)| {

@@ -1,0 +1,472 @@
+//! Layers with 8-bit weights.
+//!
+//! Sums are taken in integers, exactly, so their order does not matter. A layer's inputs are
+//! integers up to 2^`bits`, with `bits` as large as leaves its greatest sum within
+//! [`SUM_LIMIT`](kernels::SUM_LIMIT). Hidden layers end in tanh, so what goes from one to the next
+//! is a fraction of 1; the features of the first layer are divided by the largest of them.
+//!
+//! A layer in the weight section, in words: `bits`; biases and scales as f32, each padded to whole
+//! quads of outputs; then [tiles](kernels::Tile), all inputs of the first quad of outputs first.
+
+use crate::net;
+use crate::policy::{Activation, Dense, Fusion, Network, Norm, PolicyError, field};
+use agent_kernels as kernels;
+use kernels::{QUAD, SUM_LIMIT, Tile};
+
+/// Most bits of an input.
+const MAX_BITS: u32 = 14;
+
+/// `len` rounded up to whole quads.
+pub(crate) const fn padded(len: usize) -> usize {
+    len.div_ceil(QUAD) * QUAD
+}
+
+/// Words of a layer.
+pub(crate) const fn dense_len(inputs: usize, outputs: usize) -> usize {
+    1 + 2 * padded(outputs) + padded(outputs) * padded(inputs) / QUAD
+}
+
+/// Checks that a network's layers can be run with 8-bit weights.
+pub(crate) fn check(network: &Network) -> Result<(), PolicyError> {
+    let layers = network.layers().count();
+    for (index, layer) in network.layers().enumerate() {
+        let hidden = index + 1 < layers;
+        if hidden != (layer.activation == Activation::Tanh) {
+            return field(
+                "network.encoding",
+                "is int8, for which all layers but the last must end in tanh",
+            );
+        }
+        if hidden && !usize::from(layer.outputs).is_multiple_of(QUAD) {
+            return field(
+                "network.encoding",
+                "is int8, for which layers must have a multiple of 4 outputs",
+            );
+        }
+    }
+    if network.branch.is_empty() || network.head.is_empty() || network.trunk.is_empty() {
+        return field(
+            "network.encoding",
+            "is int8, for which branch, trunk and head must have layers",
+        );
+    }
+    Ok(())
+}
+
+/// A layer, taken apart.
+#[derive(Clone, Copy)]
+struct Layer<'a> {
+    bits: u32,
+    bias: &'a [f32],
+    scale: &'a [f32],
+    tiles: &'a [Tile],
+}
+
+impl<'a> Layer<'a> {
+    /// The next layer in `weights`, which goes on behind it.
+    fn read(weights: &mut &'a [f32], inputs: usize, outputs: usize) -> Option<Self> {
+        let (layer, rest) = weights.split_at_checked(dense_len(inputs, outputs))?;
+        *weights = rest;
+        let (bits, layer) = layer.split_first()?;
+        let (bias, layer) = layer.split_at_checked(padded(outputs))?;
+        let (scale, tiles) = layer.split_at_checked(padded(outputs))?;
+        let words: &[u32] = bytemuck::must_cast_slice(tiles);
+        Some(Self {
+            bits: bits.to_bits(),
+            bias,
+            scale,
+            tiles: words.as_chunks().0,
+        })
+    }
+
+    /// The same for a layer of the network.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
+    fn next(weights: &mut &'a [f32], dense: &Dense) -> Option<Self> {
+        Self::read(
+            weights,
+            usize::from(dense.inputs),
+            usize::from(dense.outputs),
+        )
+    }
+
+    /// The weights of a quad of outputs for a quad of inputs, `[input][output]`.
+    fn weights(tile: &Tile) -> [[i32; QUAD]; QUAD] {
+        let mut weights = [[0; QUAD]; QUAD];
+        let (pairs, _) = tile.as_chunks::<2>();
+        for (words, inputs) in pairs.iter().zip(weights.as_chunks_mut::<2>().0) {
+            for (shift, outputs) in [0, 16].into_iter().zip(inputs) {
+                for (word, pair) in words.iter().zip(outputs.as_chunks_mut::<2>().0) {
+                    let half = (word >> shift) as i16;
+                    let low = i32::from(half as i8);
+                    *pair = [(i32::from(half) - low) >> 8, low];
+                }
+            }
+        }
+        weights
+    }
+
+    /// The greatest magnitude that its sums can have for inputs up to `bound`, or why it cannot run.
+    fn bound(&self, inputs: usize, bound: f32) -> Result<f32, &'static str> {
+        if self.bits > MAX_BITS {
+            return Err("has inputs of more than 14 bits");
+        }
+        if !self.bias.iter().chain(self.scale).all(|x| x.is_finite()) {
+            return Err("has a bias or scale that is not finite");
+        }
+        let blocks = self.tiles.chunks_exact(padded(inputs).max(1) / QUAD);
+        let mut greatest = 0.0f32;
+        for ((tiles, bias), scale) in blocks
+            .zip(self.bias.as_chunks::<QUAD>().0)
+            .zip(self.scale.as_chunks::<QUAD>().0)
+        {
+            let mut sums = [0u32; QUAD];
+            for tile in tiles {
+                for row in Self::weights(tile) {
+                    for (sum, w) in sums.iter_mut().zip(row) {
+                        *sum += w.unsigned_abs();
+                    }
+                }
+            }
+            for ((sum, bias), scale) in sums.iter().zip(bias).zip(scale) {
+                if *sum > SUM_LIMIT >> self.bits {
+                    return Err("has sums beyond 24 bits");
+                }
+                let sum = (sum << self.bits) as f32;
+                let sum = sum * scale.abs() * bound + bias.abs();
+                greatest = if sum > greatest { sum } else { greatest };
+            }
+        }
+        match greatest <= net::LARGEST_SUM {
+            true => Ok(greatest),
+            false => Err(net::TOO_LARGE),
+        }
+    }
+
+    /// The layer's sums, scaled and with their biases. `gain` is what an input of 2^bits stands for.
+    fn sums(&self, input: &[f32], gain: f32, output: &mut [f32]) {
+        let words: &[u32] = bytemuck::must_cast_slice(input);
+        let sums: &mut [i32] = bytemuck::must_cast_slice_mut(output);
+        kernels::dense_int8(self.tiles, words.as_chunks().0, sums.as_chunks_mut().0);
+        for ((out, bias), scale) in output.iter_mut().zip(self.bias).zip(self.scale) {
+            let sum = out.to_bits() as i32 as f32;
+            *out = sum * scale * gain + bias;
+        }
+    }
+}
+
+/// Checks all layers: every number finite, no sum beyond its limit.
+pub(crate) fn check_weights(
+    network: &Network,
+    mut weights: &[f32],
+    features: f32,
+) -> Result<(), &'static str> {
+    for (part, first) in [
+        (&network.branch, features),
+        (&network.trunk, 1.0),
+        (&network.head, 1.0),
+    ] {
+        let mut bound = first;
+        for dense in part {
+            let layer = Layer::next(&mut weights, dense).ok_or("is cut off")?;
+            layer.bound(usize::from(dense.inputs), bound)?;
+            bound = 1.0;
+        }
+    }
+    Ok(())
+}
+
+/// From features (in `floats`, so many) and Fourier features (which `fourier` writes where it is
+/// told, and says how many) to the raw outputs. `joint` takes branch and trunk outputs.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+pub(crate) fn infer(
+    network: &Network,
+    mut weights: &[f32],
+    features: usize,
+    fourier: impl FnOnce(&mut [f32]) -> usize,
+    joint: &mut [f32],
+    floats: &mut [f32],
+    words: &mut [f32],
+) -> Option<[f32; 3]> {
+    let bits = head_bits(network, weights)?;
+    let (seen, rest) = joint.split_at_mut_checked(half(network.branch.last()?.outputs))?;
+    let placed = rest.get_mut(..half(network.trunk.last()?.outputs))?;
+
+    let gain = largest(floats.get(..features)?);
+    let inputs = Inputs {
+        count: features,
+        factor: if gain > 0.0 { 1.0 / gain } else { 0.0 },
+        gain,
+    };
+    hidden(
+        &network.branch,
+        &mut weights,
+        inputs,
+        bits,
+        floats,
+        words,
+        seen,
+    )?;
+    let inputs = Inputs {
+        count: fourier(floats),
+        factor: 1.0,
+        gain: 1.0,
+    };
+    hidden(
+        &network.trunk,
+        &mut weights,
+        inputs,
+        bits,
+        floats,
+        words,
+        placed,
+    )?;
+    let fused = match network.fusion {
+        Fusion::Concatenate => seen.len() + placed.len(),
+        Fusion::Multiply => {
+            multiply(seen, placed, bits);
+            seen.len()
+        }
+    };
+    for (to, from) in words.iter_mut().zip(joint.get(..fused)?) {
+        *to = *from;
+    }
+
+    let (last, firsts) = network.head.split_last()?;
+    for (index, dense) in firsts.iter().enumerate() {
+        let layer = Layer::next(&mut weights, dense)?;
+        let sums = floats.get_mut(..usize::from(dense.outputs))?;
+        layer.sums(words.get(..half(dense.inputs))?, 1.0, sums);
+        let behind = firsts.get(index + 1).unwrap_or(last);
+        let bits = Layer::next(&mut { weights }, behind)?.bits;
+        activate(dense.norm, sums, bits, words);
+    }
+    let layer = Layer::next(&mut weights, last)?;
+    // Whole quads: the few outputs of the last layer are not.
+    let sums = floats.get_mut(..padded(usize::from(last.outputs)))?;
+    layer.sums(words.get(..half(last.inputs))?, 1.0, sums);
+    let mut outputs = [0.0; 3];
+    for (out, sum) in outputs.iter_mut().zip(sums).take(usize::from(last.outputs)) {
+        *out = *sum;
+    }
+    if last.norm == Norm::Soft {
+        let scale = net::soft_scale(&outputs);
+        outputs = outputs.map(|x| x * scale);
+    }
+    Some(outputs)
+}
+
+/// Words of so many inputs.
+fn half(count: u16) -> usize {
+    padded(usize::from(count)) / 2
+}
+
+/// What the first layer of a part is given.
+struct Inputs {
+    count: usize,
+    /// Brings them to at most 1.
+    factor: f32,
+    /// The reverse.
+    gain: f32,
+}
+
+/// Runs the hidden layers of branch or trunk on the inputs in `floats`; the last one's outputs go to
+/// `output`, as inputs of so many bits.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn hidden(
+    layers: &[Dense],
+    weights: &mut &[f32],
+    inputs: Inputs,
+    bits: u32,
+    floats: &mut [f32],
+    words: &mut [f32],
+    output: &mut [f32],
+) -> Option<()> {
+    let mut gain = inputs.gain;
+    let first = Layer::next(&mut { *weights }, layers.first()?)?;
+    let padding = floats.get_mut(inputs.count..padded(inputs.count))?;
+    padding.fill(0.0);
+    let features = floats.get(..padded(inputs.count))?;
+    quantise(features, inputs.factor, first.bits, words);
+    for (index, dense) in layers.iter().enumerate() {
+        let layer = Layer::next(weights, dense)?;
+        let sums = floats.get_mut(..usize::from(dense.outputs))?;
+        layer.sums(words.get(..half(dense.inputs))?, gain, sums);
+        gain = 1.0;
+        match layers.get(index + 1) {
+            Some(behind) => {
+                let bits = Layer::next(&mut { *weights }, behind)?.bits;
+                activate(dense.norm, sums, bits, words);
+            }
+            None => activate(dense.norm, sums, bits, output),
+        }
+    }
+    Some(())
+}
+
+/// The bits of the head's inputs, behind branch and trunk.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn head_bits(network: &Network, weights: &[f32]) -> Option<u32> {
+    let before = network.branch.iter().chain(&network.trunk);
+    let length = |l: &Dense| dense_len(usize::from(l.inputs), usize::from(l.outputs));
+    let bits = weights.get(before.map(length).sum::<usize>())?;
+    Some(bits.to_bits())
+}
+
+/// The largest magnitude.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn largest(values: &[f32]) -> f32 {
+    // Floats without sign are in the order of their bits.
+    let magnitudes = values.iter().map(|x| x.to_bits() & 0x7fff_ffff);
+    f32::from_bits(magnitudes.fold(0, u32::max))
+}
+
+/// Two integers in one word.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn pair(low: i32, high: i32) -> f32 {
+    f32::from_bits(low as u32 & 0xffff | (high as u32) << 16)
+}
+
+/// Values in −1..1, after `factor`, as integers up to 2^`bits`.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn quantise(values: &[f32], factor: f32, bits: u32, words: &mut [f32]) {
+    let factor = factor * (1u32 << bits.min(MAX_BITS)) as f32;
+    let integer = |x: f32| nearest(x * factor);
+    for (word, x) in words.iter_mut().zip(values.as_chunks::<2>().0) {
+        *word = pair(integer(x[0]), integer(x[1]));
+    }
+}
+
+/// The nearest integer, for magnitudes far below 2²²; its lowest 16 bits are what counts.
+///
+/// In the sum with 1.5 · 2²³ the lowest bit of the significand counts ones.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn nearest(x: f32) -> i32 {
+    (x + 12_582_912.0).to_bits() as i32
+}
+
+/// The product of fractions given as integers up to 2^`bits`.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn multiply(a: &mut [f32], b: &[f32], bits: u32) {
+    let rounding = 1i32 << bits.min(MAX_BITS) >> 1;
+    for (a, b) in a.iter_mut().zip(b) {
+        let (x, y) = (a.to_bits(), b.to_bits());
+        let product = |shift: u32| {
+            let (x, y) = ((x >> shift) as i16, (y >> shift) as i16);
+            (i32::from(x) * i32::from(y) + rounding) >> bits.min(MAX_BITS)
+        };
+        *a = pair(product(0), product(16));
+    }
+}
+
+/// tanh of the sums, after normalisation, as integers up to 2^`bits`.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn activate(norm: Norm, sums: &[f32], bits: u32, words: &mut [f32]) {
+    let scale = match norm {
+        Norm::None => 1.0,
+        Norm::Soft => net::soft_scale(sums),
+    };
+    let factor = scale * STEPS_PER_ONE;
+    let down = 24 - bits.min(MAX_BITS);
+    for (word, x) in words.iter_mut().zip(sums.as_chunks::<2>().0) {
+        *word = pair(
+            tanh_steps((x[0] * factor) as i32, down),
+            tanh_steps((x[1] * factor) as i32, down),
+        );
+    }
+}
+
+/// Steps of the argument of [`tanh_steps`] in 1: 512 between two entries of its table.
+const STEPS_PER_ONE: f32 = 16_384.0;
+
+/// 2²⁴ tanh, down by so many bits, within 1e-4 of the scale before the last rounding: linear between
+/// the table's entries, the last of which is for 4.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn tanh_steps(steps: i32, down: u32) -> i32 {
+    let steps = steps.clamp(-(1 << 16), (1 << 16) - 1);
+    let at = ((steps >> 9) + 128) as usize & 0xff;
+    let share = steps & 511;
+    let (here, there) = (i32::from(TANH[at]), i32::from(TANH[at + 1]));
+    let fine = (here << 9) + (there - here) * share;
+    (fine + (1 << (down - 1))) >> down
+}
+
+/// 32767 tanh(k / 32) for k from −128 to 128.
+static TANH: [i16; 257] = {
+    let mut table = [0; 257];
+    let mut k = 0;
+    while k <= 128 {
+        table[128 + k] = POSITIVE[k];
+        table[128 - k] = -POSITIVE[k];
+        k += 1;
+    }
+    table
+};
+
+#[rustfmt::skip]
+const POSITIVE: [i16; 129] = [
+    0, 1024, 2045, 3063, 4075, 5079, 6073, 7056, 8025, 8980, 9919, 10840, 11742, 12625,
+    13486, 14325, 15142, 15936, 16706, 17451, 18173, 18869, 19541, 20189, 20812, 21411, 21986, 22537,
+    23065, 23570, 24053, 24515, 24955, 25375, 25775, 26156, 26518, 26863, 27190, 27501, 27796, 28075,
+    28340, 28592, 28829, 29054, 29267, 29469, 29659, 29839, 30009, 30169, 30321, 30464, 30599, 30726,
+    30846, 30959, 31066, 31166, 31261, 31350, 31435, 31514, 31588, 31658, 31725, 31787, 31845, 31900,
+    31952, 32001, 32047, 32090, 32131, 32169, 32205, 32239, 32270, 32300, 32328, 32355, 32380, 32403,
+    32425, 32446, 32465, 32483, 32500, 32516, 32531, 32546, 32559, 32572, 32583, 32595, 32605, 32615,
+    32624, 32633, 32641, 32648, 32656, 32662, 32669, 32675, 32680, 32685, 32690, 32695, 32699, 32703,
+    32707, 32711, 32714, 32717, 32720, 32723, 32726, 32728, 32731, 32733, 32735, 32737, 32739, 32740,
+    32742, 32744, 32745,
+];
+
+/// Writes a layer: `weights` is row-major `[inputs][outputs]`, `packed` has [`dense_len`] words.
+///
+/// Each output's weights are divided by a scale that makes the largest of them 127.
+pub(crate) fn pack_dense(weights: &[f32], bias: &[f32], inputs: usize, packed: &mut [f32]) {
+    let outputs = bias.len();
+    packed.fill(0.0);
+    let column = |o: usize| {
+        let column = weights.iter().skip(o).step_by(outputs.max(1));
+        column.take(inputs).copied()
+    };
+    let scale = |o: usize| {
+        let largest = column(o).fold(0.0f32, |m, w| if w.abs() > m { w.abs() } else { m });
+        if largest > 0.0 { largest / 127.0 } else { 1.0 }
+    };
+    let integer = |w: f32, scale: f32| libm::roundf(w / scale) as i32;
+    let sum = |o: usize| {
+        let scale = scale(o);
+        let magnitudes = column(o).map(|w| integer(w, scale).unsigned_abs());
+        magnitudes.sum::<u32>()
+    };
+    let greatest = (0..outputs).map(sum).fold(1, u32::max);
+    let bits = (SUM_LIMIT / greatest).ilog2().min(MAX_BITS);
+    let Some((stated, rest)) = packed.split_first_mut() else {
+        return;
+    };
+    *stated = f32::from_bits(bits);
+    let Some((biases, rest)) = rest.split_at_mut_checked(padded(outputs)) else {
+        return;
+    };
+    let Some((scales, tiles)) = rest.split_at_mut_checked(padded(outputs)) else {
+        return;
+    };
+    let tiles: &mut [u32] = bytemuck::must_cast_slice_mut(tiles);
+    let (tiles, _) = tiles.as_chunks_mut::<QUAD>();
+    let depth = padded(inputs) / QUAD;
+    for (o, ((to, from), stated)) in biases.iter_mut().zip(bias).zip(scales).enumerate() {
+        let scale = scale(o);
+        *to = *from;
+        *stated = scale / (1u32 << bits) as f32;
+        for (i, w) in column(o).enumerate() {
+            let Some(tile) = tiles.get_mut(o / QUAD * depth + i / QUAD) else {
+                return;
+            };
+            let (j, k) = (i % QUAD / 2, o % QUAD / 2);
+            let half = integer(w, scale) * if o % 2 == 0 { 256 } else { 1 };
+            let Some(word) = tile.get_mut(2 * j + k) else {
+                return;
+            };
+            let shift = 16 * (i % 2);
+            let with = (*word >> shift) as i16 as i32 + half;
+            *word = *word & !(0xffff << shift) | (with as u32 & 0xffff) << shift;
+        }
+    }
+}
