@@ -48,9 +48,10 @@ const TOLERANCE: f32 = 1e-4;
 const WEIGHTS: usize = 256 * 1024 / 4;
 const WORKSPACE: usize = 32 * 1024 / 4;
 
-/// Cells of the patch that is shown, halo included, and where its agent stands: off the middle,
-/// where no sine of its position vanishes.
-const PATCH: usize = 22;
+/// Room for the cells of a patch.
+const PATCH: usize = 128;
+
+/// Where the agent stands: off the middle, where no sine of its position vanishes.
 const POSITION: f32 = 0.3;
 
 #[entry]
@@ -60,10 +61,12 @@ fn main() -> ! {
     let header = policy.header().clone();
 
     // A field that bends, so that neither channel is constant.
-    let patch: [f32; PATCH] = core::array::from_fn(|k| {
-        let x = k as f32 / PATCH as f32;
+    let cells = policy.patch_len();
+    let bend = |k| {
+        let x = k as f32 / cells as f32;
         0.5 + x - 2.0 * x * x
-    });
+    };
+    let patch: Vec<f32, PATCH> = (0..cells).map(bend).collect();
     let mut network = load(blob, &header);
     write_inputs(&header, &patch, &mut network);
     let (outputs, nanoseconds) = timed(|| network.run());
@@ -104,11 +107,11 @@ fn load(blob: &[u8], header: &Header) -> Network {
 }
 
 /// Writes what the policy makes of a patch whose target is zero, all of it inside the domain.
-fn write_inputs(header: &Header, patch: &[f32; PATCH], network: &mut Network) {
+fn write_inputs(header: &Header, patch: &[f32], network: &mut Network) {
     let sensing = &header.sensing;
-    let window = PATCH - 2;
-    assert_eq!(usize::from(sensing.window), window);
-    assert_eq!(sensing.samples, sensing.window, "no resampling here");
+    let window = usize::from(sensing.window);
+    assert_eq!(sensing.axes, 1);
+    assert_eq!(sensing.samples, sensing.window, "this does not resample");
     let (features, position) = network.inputs();
     for (channel, values) in sensing.channels.iter().zip(features.chunks_mut(window)) {
         for (around, value) in patch.windows(3).zip(values) {
@@ -127,14 +130,14 @@ fn write_inputs(header: &Header, patch: &[f32; PATCH], network: &mut Network) {
 }
 
 /// What agent-core does with the same policy and patch.
-fn act(policy: Policy, patch: &[f32; PATCH]) -> Action {
+fn act(policy: Policy, patch: &[f32]) -> Action {
     let target = [0.0; PATCH];
-    let target = &target[..if policy.header().sensing.target {
-        PATCH
+    let target = if policy.header().sensing.target {
+        &target[..patch.len()]
     } else {
-        0
-    }];
-    let last = PATCH as u16 - 1;
+        &[]
+    };
+    let last = patch.len() as u16 - 1;
     let patch = Patch::line(patch, target, Span { first: 0, last });
     let workspace = singleton!(: [f32; WORKSPACE] = [0.0; WORKSPACE]).expect("used once");
     let mut agent = Agent::new(policy, workspace).expect("room for a node's policy");
