@@ -14,6 +14,8 @@ use xtask::emulator::{Clock, Emulator};
 use crate::{
     firmware::root,
     observations::{Blob, Scene},
+    peer,
+    setup::Toolchain,
 };
 
 /// Each instruction takes 2^10 ns of emulated time, so that the node's clock, which ticks every
@@ -30,7 +32,7 @@ const CYCLES_PER_INSTRUCTION: f64 = 2.0;
 const CLOCK_HZ: f64 = 168e6;
 
 /// Measures the policies given, or all that are shipped.
-pub fn run(elf: &Path, policies: &[PathBuf]) -> Result<()> {
+pub fn run(toolchain: &Toolchain, elf: &Path, policies: &[PathBuf]) -> Result<()> {
     let policies = match policies {
         [] => shipped()?,
         given => given.to_vec(),
@@ -39,9 +41,11 @@ pub fn run(elf: &Path, policies: &[PathBuf]) -> Result<()> {
         "{:<28} {:>8} {:>13} {:>10} {:>16}",
         "policy", "MACs", "instructions", "instr/MAC", "rate at 168 MHz"
     );
+    let mut comparable = None;
     for path in policies {
         let blob = Blob::read(&path)?;
-        let macs = blob.policy()?.macs();
+        let policy = blob.policy()?;
+        let macs = policy.macs();
         let instructions = measure(elf, &blob)?;
         println!(
             "{:<28} {macs:>8} {instructions:>13.0} {:>10.2} {:>13.0} Hz",
@@ -51,11 +55,38 @@ pub fn run(elf: &Path, policies: &[PathBuf]) -> Result<()> {
             instructions / macs as f64,
             CLOCK_HZ / (CYCLES_PER_INSTRUCTION * instructions),
         );
+        if policy.header().problem == peer::PROBLEM {
+            comparable.get_or_insert((path, instructions));
+        }
     }
     println!(
         "\nWhole control step (observe, network, limits), median of {STEPS}, on the emulated \
          Cortex-M4F with `-icount shift={SHIFT}`.\nRate: {CYCLES_PER_INSTRUCTION} cycles per \
          instruction, no flash wait states; a model, not a measurement on silicon."
+    );
+    match comparable {
+        Some((policy, ours)) => compare(toolchain, &policy, ours),
+        None => Ok(()),
+    }
+}
+
+/// Measures the policy's network in a library that others use, if that can be had here.
+fn compare(toolchain: &Toolchain, policy: &Path, ours: f64) -> Result<()> {
+    let source = match peer::source() {
+        Ok(source) => source,
+        Err(error) => {
+            println!("\nNot compared with {}: {error:#}", peer::NAME);
+            return Ok(());
+        }
+    };
+    let elf = peer::build(toolchain, &source)?;
+    let theirs = peer::instructions(&elf, policy, SHIFT)?;
+    println!(
+        "\n{} network, f32, in {}: {theirs:.0} instructions, our whole control step {ours:.0}: \
+         {:.1}x fewer",
+        peer::PROBLEM,
+        peer::NAME,
+        theirs / ours
     );
     Ok(())
 }

@@ -6,6 +6,7 @@
 mod bench;
 mod firmware;
 mod observations;
+mod peer;
 mod run;
 mod setup;
 mod size;
@@ -58,7 +59,8 @@ enum Firmware {
     },
     /// Flash, RAM and stack of the image against their budget.
     Size,
-    /// Instructions per control step on the emulated core, and the control rate that allows.
+    /// Instructions per control step on the emulated core, and the control rate that allows; beside
+    /// them what heat-1d's network takes in TensorFlow Lite Micro.
     Bench {
         /// A policy blob; can be given several times. Default: all of policies/.
         #[arg(long, value_name = "FILE")]
@@ -81,7 +83,8 @@ fn main() -> ExitCode {
 }
 
 fn firmware(task: Firmware) -> anyhow::Result<()> {
-    let elf = firmware::build(&setup::toolchain()?)?;
+    let toolchain = setup::toolchain()?;
+    let elf = firmware::build(&toolchain)?;
     match task {
         Firmware::Build => {
             println!("{}", elf.display());
@@ -98,7 +101,7 @@ fn firmware(task: Firmware) -> anyhow::Result<()> {
         Firmware::Size => size::check(&elf),
         Firmware::Bench { policy } => {
             setup::emulator()?;
-            bench::run(&elf, &policy)
+            bench::run(&toolchain, &elf, &policy)
         }
     }
 }

@@ -130,10 +130,10 @@ fn is_recent(rustc: &Path) -> bool {
 }
 
 /// What a compiler says about itself.
-fn answer(rustc: &Path, question: &[&str]) -> Option<String> {
-    let mut rustc = Command::new(rustc);
-    rustc.args(question).env_remove("LD_LIBRARY_PATH");
-    let output = rustc.output().ok().filter(|o| o.status.success())?;
+fn answer(compiler: &Path, question: &[&str]) -> Option<String> {
+    let mut compiler = Command::new(compiler);
+    compiler.args(question).env_remove("LD_LIBRARY_PATH");
+    let output = compiler.output().ok().filter(|o| o.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
@@ -166,6 +166,28 @@ pub fn emulator() -> Result<()> {
         format!(
             "no {} on the path: on Debian run `apt-get install qemu-system-arm`",
             emulator::PROGRAM
+        )
+    })
+}
+
+/// The compiler for what runs on the node's core but is not Rust.
+const CPP_COMPILER: &str = "arm-none-eabi-g++";
+const CPP_PACKAGES: [&str; 2] = ["gcc-arm-none-eabi", "libstdc++-arm-none-eabi-newlib"];
+
+/// Finds a C++ compiler for the node's core, with its libraries, or installs it.
+pub fn cpp_compiler() -> Result<()> {
+    let found = || {
+        // A compiler without the library answers with the bare name.
+        answer(Path::new(CPP_COMPILER), &["-print-file-name=libstdc++.a"])
+            .is_some_and(|library| Path::new(&library).is_absolute())
+    };
+    if found() {
+        return Ok(());
+    }
+    apt_install(&CPP_PACKAGES, found).with_context(|| {
+        format!(
+            "no {CPP_COMPILER} with its libraries: on Debian run `apt-get install {}`",
+            CPP_PACKAGES.join(" ")
         )
     })
 }
