@@ -216,18 +216,16 @@ pub(crate) fn confine(
     let Limits { low, high, .. } = limits;
     let limit = limits.velocity.unwrap_or(0.0);
     let mut confined = [0.0; 2];
-    for axis in 0..axes.min(2) {
-        let x = position[axis];
-        let to_low = ((low[axis] - x) / period_s).min(0.0);
-        let to_high = ((high[axis] - x) / period_s).max(0.0);
+    let domain = low.iter().zip(high);
+    let asked = position.iter().zip(velocity);
+    let each = confined.iter_mut().zip(domain).zip(asked);
+    for ((confined, (low, high)), (x, velocity)) in each.take(axes) {
+        let to_low = ((low - x) / period_s).min(0.0);
+        let to_high = ((high - x) / period_s).max(0.0);
         // Not `clamp`, which panics on bounds it cannot know to be in order.
-        let cut = velocity[axis]
-            .max(to_low)
-            .min(to_high)
-            .max(-limit)
-            .min(limit);
+        let cut = velocity.max(to_low).min(to_high).max(-limit).min(limit);
         // Only limits that no policy has let an infinity through.
-        confined[axis] = if cut.is_finite() { cut } else { 0.0 };
+        *confined = if cut.is_finite() { cut } else { 0.0 };
     }
     confined
 }
@@ -258,8 +256,9 @@ fn position_is_finite(policy: &Policy, position: [f32; 2]) -> bool {
 /// Position as a fraction of the domain; what an unused axis gives is not looked at.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 fn scaled(limits: &Limits, position: [f32; 2]) -> [f32; 2] {
-    let Limits { low, high, .. } = limits;
-    [0, 1].map(|axis| ((position[axis] - low[axis]) / (high[axis] - low[axis])).clamp(0.0, 1.0))
+    let share = |x: f32, low: f32, high: f32| ((x - low) / (high - low)).clamp(0.0, 1.0);
+    let ([x, y], [west, south], [east, north]) = (position, limits.low, limits.high);
+    [share(x, west, east), share(y, south, north)]
 }
 
 /// `limit · tanh(output)`, force first; none if an output is not finite.

@@ -42,7 +42,11 @@ fn line(sensing: &Sensing, patch: &Patch, errors: &mut [f32], features: &mut [f3
     let line = Line { errors, inside };
     let window = usize::from(sensing.window);
     let samples = usize::from(sensing.samples);
-    for (channel, output) in sensing.channels.iter().zip(features.chunks_mut(samples)) {
+    for (channel, output) in sensing
+        .channels
+        .iter()
+        .zip(features.chunks_mut(samples.max(1)))
+    {
         // The halo is not part of the window: cell k of the window is cell k + 1 of the patch.
         let value = |k: usize| match channel {
             Channel::Error => line.error(k + 1),
@@ -93,7 +97,7 @@ fn plane(sensing: &Sensing, patch: &Patch, errors: &mut [f32], features: &mut [f
     // the window's cells from `near` to `far` are inside the domain.
     let near = [&rows, &columns].map(|inside| (*inside.start()).max(1));
     let far = [&rows, &columns].map(|inside| (*inside.end()).min(window));
-    for (row, output) in features.chunks_mut(window).enumerate() {
+    for (row, output) in features.chunks_mut(window.max(1)).enumerate() {
         // Fields go on beyond a wall with its value.
         let row = (row + 1).max(near[0]).min(far[0]) * side;
         let errors = errors.get(row + near[1]..=row + far[1])?;

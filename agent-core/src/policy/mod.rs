@@ -199,18 +199,18 @@ impl<'a> Policy<'a> {
         let (seen, placed) = joint.split_at_mut_checked(branch)?;
 
         let length = layers(&network.branch, &mut weights, features, &mut a, &mut b)?;
-        seen.copy_from_slice(a.get(..length)?);
+        copy(a.get(..length)?, seen)?;
 
         let length = fourier(&network.frequencies, scaled_position, a);
         let length = layers(&network.trunk, &mut weights, length, &mut a, &mut b)?;
-        placed.copy_from_slice(a.get(..length)?);
+        copy(a.get(..length)?, placed)?;
 
         if network.fusion == Fusion::Multiply && trunk != 0 {
             for (x, y) in seen.iter_mut().zip(placed.iter()) {
                 *x *= *y;
             }
         }
-        a.get_mut(..fused)?.copy_from_slice(joint.get(..fused)?);
+        copy(joint.get(..fused)?, a.get_mut(..fused)?)?;
         let length = layers(&network.head, &mut weights, fused, &mut a, &mut b)?;
         a.get(..length)
     }
@@ -227,6 +227,12 @@ impl<'a> Policy<'a> {
             .get_mut(..self.sizes.features)?;
         Some((cells, features))
     }
+}
+
+/// `copy_from_slice` that gives no answer where that panics: on different lengths.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+fn copy(from: &[f32], to: &mut [f32]) -> Option<()> {
+    (from.len() == to.len()).then(|| to.copy_from_slice(from))
 }
 
 /// Runs layers over `a`, going back and forth with `b`; the result ends in `a`.
