@@ -3,6 +3,7 @@
  *
  *     step <now_us> <position> <first> <last> <field ...> <target ...> -> <force> <velocity> <mode>
  *     idle <now_us> -> <force> <velocity> <mode>
+ *     reset
  */
 #include "agent_core.h"
 #include "board.h"
@@ -166,6 +167,7 @@ int main(void) {
         }
         if (number == STEPS / 2) {
             agent_reset(&agent);
+            board_print("reset\n");
             idle(now_us);
         }
     }

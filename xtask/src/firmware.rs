@@ -17,7 +17,7 @@ pub fn root() -> &'static Path {
 }
 
 /// Where firmware is built: beside the host's files, whose compiler may be another.
-fn target_folder() -> PathBuf {
+pub fn target_folder() -> PathBuf {
     let shared =
         env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     shared.join("firmware")
