@@ -69,12 +69,16 @@ pub unsafe extern "C" fn agent_policy_explain(
         Ok(text) => text,
         Err(status) => return status,
     };
-    match policy.map(Policy::parse) {
-        Ok(Ok(_)) => text::write(text, &Status::Ok),
-        Ok(Err(error)) => text::write(text, &error),
-        Err(status) => text::write(text, &status),
-    }
-    Status::of(policy.and_then(|policy| Policy::parse(policy).map(drop).map_err(Status::from)))
+    let status = match policy.map(Policy::parse) {
+        Ok(Ok(_)) => Status::Ok,
+        Ok(Err(error)) => {
+            text::write(text, &error);
+            return error.into();
+        }
+        Err(status) => status,
+    };
+    text::write(text, &status);
+    status
 }
 
 /// What a status means.

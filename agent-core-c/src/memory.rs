@@ -52,7 +52,7 @@ pub(crate) unsafe fn slot<'a>(memory: *mut AgentMemory) -> Result<&'a mut Slot, 
 ///
 /// # Safety
 ///
-/// As for [`slot`]; and if `agent_init` was never called on it, the memory is not what it leaves.
+/// As for [`slot`]; and memory that `agent_init` was never called on is zero.
 pub(crate) unsafe fn agent<'a>(
     memory: *mut AgentMemory,
 ) -> Result<&'a mut Agent<'static, 'static>, Status> {

@@ -3,8 +3,9 @@
 use core::panic::PanicInfo;
 
 unsafe extern "C" {
-    /// Defined nowhere: the linker names it, and with it the function that could panic. Firmware
-    /// that must run a library built without optimisation can define it.
+    /// Defined nowhere: an image in which a panic can be reached does not link, and the linker's
+    /// message has this name in it. Firmware that is to run a library built without optimisation,
+    /// where no panic has been optimised away, can define it.
     safe fn agent_core_would_panic_here() -> !;
 }
 

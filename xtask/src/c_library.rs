@@ -1,6 +1,6 @@
 //! agent-core for C: the library, the example that links with it, and its run in the emulator.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -94,8 +94,8 @@ pub fn examples(toolchain: &Toolchain) -> Result<Vec<PathBuf>> {
     Flavour::ALL.into_iter().map(build).collect()
 }
 
-/// Links the example with a library. An undefined `agent_core_would_panic_here` means that the
-/// library can panic; the linker says in which function.
+/// Links the example with a library that cannot panic; with any other it fails for want of
+/// `agent_core_would_panic_here`.
 fn example(library: &Path) -> Result<PathBuf> {
     let folder = root().join("agent-core-c");
     let sources = folder.join("example");
@@ -112,7 +112,10 @@ fn example(library: &Path) -> Result<PathBuf> {
         .arg(sources.join("mps2_an386.ld"))
         .args(["main.c", "mps2_an386.c", "policy.S"].map(|name| sources.join(name)))
         .arg(library);
-    succeed(&mut compiler)?;
+    succeed(&mut compiler).context(
+        "the example in C does not link; if it is for want of `agent_core_would_panic_here`, \
+         agent-core can panic: docs/c-api.md says how to find out where",
+    )?;
     Ok(elf)
 }
 
