@@ -4,6 +4,7 @@
  *     step <now_us> <position> <first> <last> <field ...> <target ...> -> <force> <velocity> <mode>
  *     idle <now_us> -> <force> <velocity> <mode>
  *     reset
+ *     stack <bytes used at most>
  */
 #include "agent_core.h"
 #include "board.h"
@@ -171,6 +172,8 @@ int main(void) {
             idle(now_us);
         }
     }
-    board_print("done\n");
+    board_print("stack ");
+    print_number(board_stack_used(), 10);
+    board_print("\ndone\n");
     return 0;
 }

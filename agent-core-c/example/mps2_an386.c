@@ -7,6 +7,16 @@ int main(void);
 
 extern uint32_t stack_top, data_load, data_start, data_end, bss_start, bss_end;
 
+/* What the memory below the stack holds until the stack gets there. */
+enum { UNUSED = 0x5aa5c33c };
+
+size_t board_stack_used(void) {
+    const uint32_t *deepest = &bss_end;
+    while (*deepest == UNUSED)
+        deepest++;
+    return (size_t)((const char *)&stack_top - (const char *)deepest);
+}
+
 /* Semihosting: the debugger, here the emulator, does what the board cannot. */
 static int semihosting(int operation, const void *argument) {
     register int r0 __asm__("r0") = operation;
@@ -42,6 +52,9 @@ static void reset(void) {
         *to++ = *from++;
     for (uint32_t *to = &bss_start; to != &bss_end;)
         *to++ = 0;
+    const uint32_t *const here = __builtin_frame_address(0);
+    for (uint32_t *to = &bss_end; to < here - 8; to++) /* clear of this function's own */
+        *to = UNUSED;
     leave(main());
 }
 

@@ -100,6 +100,8 @@ pub struct Replay {
     pub actions: usize,
     /// Those of which a bit differs, each with what the host does.
     pub differing: Vec<String>,
+    /// Bytes of stack that the board used at most.
+    pub stack: usize,
     /// The states gone through, in the order of their first occurrence.
     pub modes: Vec<Mode>,
 }
@@ -121,6 +123,10 @@ pub fn replay(written: &str, policy: &Policy) -> Result<Replay, ExampleError> {
             Some("idle") => agent.idle(words.number().ok_or_else(unreadable)?),
             Some("reset") => {
                 agent.reset();
+                continue;
+            }
+            Some("stack") => {
+                replay.stack = words.number().ok_or_else(unreadable)?;
                 continue;
             }
             Some("refused,") | Some("done") => continue,

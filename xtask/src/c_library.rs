@@ -156,9 +156,10 @@ pub fn run(toolchain: &Toolchain) -> Result<()> {
             println!("{difference}");
         }
         println!(
-            "{} actions from C on the emulated board, {} differ from the host's",
+            "{} actions from C on the emulated board, {} differ from the host's; {} bytes of stack",
             replay.actions,
-            replay.differing.len()
+            replay.differing.len(),
+            replay.stack
         );
         if !replay.differing.is_empty() {
             bail!("the same steps give other actions on the board than on the host");
