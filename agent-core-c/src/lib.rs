@@ -4,7 +4,7 @@
 //! and all the `unsafe` there is: agent-core itself has none.
 //!
 //! 1. [`layout`]: the structures that cross, field by field as the header has them.
-//! 2. [`memory`]: pointers of the caller's become references, or a reason why not.
+//! 2. `memory`: pointers of the caller's become references, or a reason why not.
 //! 3. [`status`]: what a call returns.
 //! 4. The functions of the header, below.
 //!

@@ -1,7 +1,7 @@
 //! The example in C on the emulated board, and the same steps on the host.
 
 use agent_core::{
-    agent::{Action, Agent, Mode, WorkspaceTooSmall},
+    agent::{Action, Agent, Mode},
     message::{Patch, Span},
     policy::Policy,
 };
@@ -45,9 +45,9 @@ pub enum ExampleError {
         /// The line.
         line: String,
     },
-    /// The host cannot run the policy.
-    #[error(transparent)]
-    Workspace(#[from] WorkspaceTooSmall),
+    /// The host's agent does not take the policy, and why.
+    #[error("{0}")]
+    Host(String),
 }
 
 /// Runs an image of the example to its end and returns what it wrote.
@@ -109,7 +109,8 @@ pub struct Replay {
 /// Takes the steps that the example wrote down and compares its actions with ours.
 pub fn replay(written: &str, policy: &Policy) -> Result<Replay, ExampleError> {
     let mut workspace = vec![0.0; policy.workspace_len()];
-    let mut agent = Agent::new(policy.clone(), &mut workspace)?;
+    let mut agent = Agent::new(policy.clone(), &mut workspace)
+        .map_err(|refusal| ExampleError::Host(refusal.to_string()))?;
     let mut replay = Replay::default();
     for (at, line) in written.lines().enumerate() {
         let unreadable = || ExampleError::Line {
