@@ -261,18 +261,16 @@ pub(crate) fn confine(
     let Limits { low, high, .. } = limits;
     let limit = limits.velocity.unwrap_or(0.0);
     let mut confined = [0.0; 2];
-    for axis in 0..axes.min(2) {
-        let x = position[axis];
-        let to_low = ((low[axis] - x) / period_s).min(0.0);
-        let to_high = ((high[axis] - x) / period_s).max(0.0);
+    let domain = low.iter().zip(high);
+    let asked = position.iter().zip(velocity);
+    let each = confined.iter_mut().zip(domain).zip(asked);
+    for ((confined, (low, high)), (x, velocity)) in each.take(axes) {
+        let to_low = ((low - x) / period_s).min(0.0);
+        let to_high = ((high - x) / period_s).max(0.0);
         // Not `clamp`, which panics on bounds it cannot know to be in order.
-        let cut = velocity[axis]
-            .max(to_low)
-            .min(to_high)
-            .max(-limit)
-            .min(limit);
+        let cut = velocity.max(to_low).min(to_high).max(-limit).min(limit);
         // Only limits that no policy has let an infinity through.
-        confined[axis] = if cut.is_finite() { cut } else { 0.0 };
+        *confined = if cut.is_finite() { cut } else { 0.0 };
     }
     confined
 }

@@ -19,7 +19,7 @@ pub(crate) fn project(
 ) -> [f32; 2] {
     let discs = &limits.keep_out;
     let confine = |velocity| confine(limits, 2, period_s, position, velocity);
-    let end = |velocity: [f32; 2]| [0, 1].map(|k| position[k] + velocity[k] * period_s);
+    let end = |velocity| pairwise(position, velocity, |x, v| x + v * period_s);
     if let Some(disc) = discs.iter().find(|d| distance(d, position) < d.radius) {
         let limit = limits.velocity.unwrap_or(0.0);
         // At the very centre all directions are as good.
@@ -35,10 +35,8 @@ pub(crate) fn project(
             let outwards = direction(disc, there)
                 .or_else(|| direction(disc, position))
                 .unwrap_or([1.0, 0.0]);
-            velocity = [0, 1].map(|k| {
-                let beside = disc.centre[k] + rim * outwards[k];
-                (beside - position[k]) / period_s
-            });
+            let beside = pairwise(disc.centre, outwards, |c, x| c + rim * x);
+            velocity = pairwise(beside, position, |to, from| (to - from) / period_s);
         }
     }
     let velocity = confine(velocity);
@@ -51,9 +49,14 @@ pub(crate) fn project(
     }
 }
 
+/// A function of two vectors' coordinates. Without an index, whose check a build for size keeps.
+fn pairwise([a, b]: [f32; 2], [c, d]: [f32; 2], f: impl Fn(f32, f32) -> f32) -> [f32; 2] {
+    [f(a, c), f(b, d)]
+}
+
 /// From a disc's centre.
 fn distance(disc: &Disc, place: [f32; 2]) -> f32 {
-    let [x, y] = [0, 1].map(|k| place[k] - disc.centre[k]);
+    let [x, y] = pairwise(place, disc.centre, |x, c| x - c);
     libm::sqrtf(x * x + y * y)
 }
 
@@ -61,7 +64,7 @@ fn distance(disc: &Disc, place: [f32; 2]) -> f32 {
 fn direction(disc: &Disc, place: [f32; 2]) -> Option<[f32; 2]> {
     let length = distance(disc, place);
     (length.is_finite() && length > 0.0)
-        .then(|| [0, 1].map(|k| (place[k] - disc.centre[k]) / length))
+        .then(|| pairwise(place, disc.centre, |x, c| (x - c) / length))
 }
 
 #[cfg(test)]

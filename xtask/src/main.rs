@@ -1,9 +1,10 @@
 //! `cargo xtask`: what a shell script would do elsewhere, in Rust.
 //!
 //! [`stages`] runs all that CI runs; [`setup`] finds or installs the tools for the firmware;
-//! [`firmware`] builds, measures and runs the image.
+//! [`firmware`] builds, measures and runs the image, [`c_library`] does so with agent-core for C.
 
 mod bench;
+mod c_library;
 mod firmware;
 mod observations;
 mod peer;
@@ -22,7 +23,8 @@ use clap::{Parser, Subcommand};
     bin_name = "cargo xtask",
     after_help = "Examples:\n  \
     cargo xtask test\n  \
-    cargo xtask firmware run --policy policies/heat-1d.policy"
+    cargo xtask firmware run --policy policies/heat-1d.policy\n  \
+    cargo xtask firmware c"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -57,8 +59,12 @@ enum Firmware {
         #[arg(long)]
         log: bool,
     },
-    /// Flash, RAM and stack of the image against their budget.
+    /// Flash, RAM and stack of the image against their budget, and agent-core alone against its own.
     Size,
+    /// agent-core as a static library for C, small and fast: link the example in C with it, which
+    /// only a library that cannot panic does, boot it in the emulator, and compare its actions bit
+    /// for bit with those of the same agent on the host.
+    C,
     /// Instructions per control step on the emulated core, and the control rate that allows; beside
     /// them what heat-1d's network takes in TensorFlow Lite Micro.
     Bench {
@@ -84,10 +90,10 @@ fn main() -> ExitCode {
 
 fn firmware(task: Firmware) -> anyhow::Result<()> {
     let toolchain = setup::toolchain()?;
-    let elf = firmware::build(&toolchain)?;
+    let image = || firmware::build(&toolchain);
     match task {
         Firmware::Build => {
-            println!("{}", elf.display());
+            println!("{}", image()?.display());
             Ok(())
         }
         Firmware::Run {
@@ -95,11 +101,22 @@ fn firmware(task: Firmware) -> anyhow::Result<()> {
             observations,
             log,
         } => {
+            let elf = image()?;
             setup::emulator()?;
             run::run(&elf, &policy, observations, log)
         }
-        Firmware::Size => size::check(&elf),
+        Firmware::Size => {
+            size::check(&image()?)?;
+            setup::c_compiler()?;
+            size::check_library(&toolchain)
+        }
+        Firmware::C => {
+            setup::c_compiler()?;
+            setup::emulator()?;
+            c_library::run(&toolchain)
+        }
         Firmware::Bench { policy } => {
+            let elf = image()?;
             setup::emulator()?;
             bench::run(&toolchain, &elf, &policy)
         }

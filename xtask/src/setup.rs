@@ -13,6 +13,9 @@ use xtask::emulator;
 /// What the node's core is called by rustc.
 pub const TARGET: &str = "thumbv7em-none-eabihf";
 
+/// The C compiler for it. No C library is needed.
+pub const C_COMPILER: &str = "arm-none-eabi-gcc";
+
 /// A rustc that carries no library for the target but can compile it from source.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
@@ -189,6 +192,17 @@ pub fn cpp_compiler() -> Result<()> {
             "no {CPP_COMPILER} with its libraries: on Debian run `apt-get install {}`",
             CPP_PACKAGES.join(" ")
         )
+    })
+}
+
+/// Finds a C compiler for the node's core, or installs it.
+pub fn c_compiler() -> Result<()> {
+    let found = || on_path(C_COMPILER).is_some();
+    if found() {
+        return Ok(());
+    }
+    apt_install(&["gcc-arm-none-eabi"], found).with_context(|| {
+        format!("no {C_COMPILER} on the path: on Debian run `apt-get install gcc-arm-none-eabi`")
     })
 }
 

@@ -1,4 +1,4 @@
-//! The image against its budget.
+//! The image, and agent-core alone, against their budgets.
 
 use anyhow::{Context, Result, bail};
 use object::{
@@ -7,10 +7,19 @@ use object::{
 };
 use std::{fs, path::Path};
 
+use crate::{
+    c_library::{self, Flavour},
+    setup::Toolchain,
+};
+
 /// The image without policy.
 const FLASH_BUDGET: u64 = 64 * 1024;
 /// All variables and buffers, and the stack.
 const RAM_BUDGET: u64 = 32 * 1024;
+/// agent-core alone, code and constants, optimised for size.
+const SMALL_BUDGET: u64 = 24 * 1024;
+/// The same, optimised for speed.
+const FAST_BUDGET: u64 = 48 * 1024;
 /// Where the core's data memory starts; below is code.
 const RAM_ORIGIN: u64 = 0x2000_0000;
 
@@ -22,14 +31,14 @@ struct Footprint {
     /// Initial values of variables, kept in flash.
     initial: u64,
     variables: u64,
-    stack: u64,
 }
 
 /// Prints the image's footprint; an error if it is over its budget.
 pub fn check(elf: &Path) -> Result<()> {
     let footprint = measure(elf)?;
     let flash = footprint.code + footprint.constants + footprint.initial;
-    let ram = footprint.variables + footprint.stack;
+    let stack = stack(elf)?;
+    let ram = footprint.variables + stack;
     println!(
         "{:<34} {:>8}  {:>8}",
         "image, without policy", "bytes", "budget"
@@ -46,7 +55,7 @@ pub fn check(elf: &Path) -> Result<()> {
         "{:<34} {:>8}",
         "  variables and buffers", footprint.variables
     );
-    println!("{:<34} {:>8}", "  stack", footprint.stack);
+    println!("{:<34} {stack:>8}", "  stack");
     println!("{:<34} {ram:>8}  {RAM_BUDGET:>8}", "RAM");
     if flash > FLASH_BUDGET || ram > RAM_BUDGET {
         bail!("the image is over its budget");
@@ -54,6 +63,40 @@ pub fn check(elf: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Prints what agent-core alone takes, without policy, working memory and whoever calls it; an
+/// error if it is over its budget.
+pub fn check_library(toolchain: &Toolchain) -> Result<()> {
+    let small = c_library::library(toolchain, Flavour::Small)?;
+    let fast = c_library::library(toolchain, Flavour::Fast)?;
+    println!("{:<34} {:>8}  {:>8}", "agent-core alone", "bytes", "budget");
+    let mut over = false;
+    for (library, name, budget) in [
+        (small, "optimised for size", SMALL_BUDGET),
+        (fast, "optimised for speed", FAST_BUDGET),
+    ] {
+        let alone = measure(&c_library::link_alone(&library, &c_library::CONTROL)?)?;
+        let all = measure(&c_library::link_alone(&library, &c_library::ALL)?)?;
+        if alone.variables > 0 {
+            bail!("agent-core has variables of its own: {alone:?}");
+        }
+        let flash = alone.code + alone.constants;
+        println!("{:<34} {:>8}", format!("  {name}: code"), alone.code);
+        println!("{:<34} {:>8}", "    constants", alone.constants);
+        println!("{:<34} {flash:>8}  {budget:>8}", "    flash");
+        println!(
+            "{:<34} {:>8}",
+            "    with sentences about errors",
+            all.code + all.constants
+        );
+        over |= flash > budget;
+    }
+    if over {
+        bail!("agent-core is over its budget");
+    }
+    Ok(())
+}
+
+/// What lies where; the stack is in no section.
 fn measure(elf: &Path) -> Result<Footprint> {
     let bytes = fs::read(elf).with_context(|| format!("cannot read {}", elf.display()))?;
     let image = object::File::parse(&*bytes)?;
@@ -78,6 +121,13 @@ fn measure(elf: &Path) -> Result<Footprint> {
             footprint.constants += size;
         }
     }
+    Ok(footprint)
+}
+
+/// The stack that the image's memory map sets aside.
+fn stack(elf: &Path) -> Result<u64> {
+    let bytes = fs::read(elf).with_context(|| format!("cannot read {}", elf.display()))?;
+    let image = object::File::parse(&*bytes)?;
     let symbol = |name| {
         image
             .symbols()
@@ -85,6 +135,5 @@ fn measure(elf: &Path) -> Result<Footprint> {
             .map(|s| s.address())
             .with_context(|| format!("{} has no symbol {name}", elf.display()))
     };
-    footprint.stack = symbol("_stack_start")?.saturating_sub(symbol("_stack_end")?);
-    Ok(footprint)
+    Ok(symbol("_stack_start")?.saturating_sub(symbol("_stack_end")?))
 }

@@ -3,12 +3,14 @@
 use anyhow::{Result, anyhow, bail};
 use std::{
     env,
+    ffi::OsString,
     path::PathBuf,
     process::Command,
     time::{Duration, Instant},
 };
 
 use crate::{
+    c_library,
     firmware::{self, succeed},
     setup::{self, Toolchain},
     size,
@@ -16,6 +18,9 @@ use crate::{
 
 /// How the tests find the image; without it they skip what needs it, and say so.
 const IMAGE_VARIABLE: &str = "FIRMWARE_ELF";
+
+/// The same for the example in C, small and fast.
+const EXAMPLES_VARIABLE: &str = "C_EXAMPLE_ELFS";
 
 /// The trainer's kernels; their tests run on whatever Vulkan driver there is, also a software one.
 const GPU: &str = "trainer/gpu";
@@ -34,6 +39,7 @@ pub fn run() -> Result<()> {
         Ok(toolchain)
     });
     let emulator = log.optional("set-up: emulator", setup::emulator);
+    let c_compiler = log.optional("set-up: C compiler for the node", setup::c_compiler);
     log.optional("set-up: Vulkan driver", setup::vulkan);
 
     log.stage("format", || {
@@ -52,6 +58,8 @@ pub fn run() -> Result<()> {
         ];
         succeed(cargo().args(lints))
     });
+    let for_c = toolchain.as_ref().filter(|_| c_compiler.is_some());
+    let examples = for_c.and_then(|toolchain| examples(&mut log, toolchain));
     let image = toolchain.and_then(|toolchain| image(&mut log, &toolchain));
 
     let usable = image.filter(|_| emulator.is_some());
@@ -61,17 +69,39 @@ pub fn run() -> Result<()> {
             anyhow!("they need the image and the emulator"),
         );
     }
+    let examples = examples.filter(|_| emulator.is_some());
+    if examples.is_none() {
+        log.skip(
+            "tests of the example in C",
+            anyhow!("they need both compilers for the node and the emulator"),
+        );
+    }
     log.stage("tests", || {
         let mut tests = cargo();
         tests
             .args(["test", "--workspace", "--features", GPU])
-            .env_remove(IMAGE_VARIABLE);
+            .env_remove(IMAGE_VARIABLE)
+            .env_remove(EXAMPLES_VARIABLE);
         if let Some(image) = &usable {
             tests.env(IMAGE_VARIABLE, image);
+        }
+        if let Some(examples) = &examples {
+            tests.env(EXAMPLES_VARIABLE, examples);
         }
         succeed(&mut tests)
     });
     log.finish()
+}
+
+/// Builds the example in C, which does not link with a library that can panic, and measures the
+/// library.
+fn examples(log: &mut Log, toolchain: &Toolchain) -> Option<OsString> {
+    let built = log.stage("agent-core for C, without panics", || {
+        let examples = c_library::examples(toolchain)?;
+        Ok(env::join_paths(examples)?)
+    });
+    log.stage("agent-core size", || size::check_library(toolchain));
+    built
 }
 
 /// Builds and measures the image.

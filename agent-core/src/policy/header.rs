@@ -380,19 +380,19 @@ impl Limits {
     /// at.
     #[cfg_attr(target_arch = "x86_64", inline(always))]
     pub(crate) fn scaled(&self, position: [f32; 2]) -> [f32; 2] {
-        let Self { low, high, .. } = self;
-        let share = |axis: usize| (position[axis] - low[axis]) / (high[axis] - low[axis]);
-        [0, 1].map(|axis| match share(axis) {
+        let share = |x: f32, low: f32, high: f32| match (x - low) / (high - low) {
             s if s > 1.0 => 1.0,
             s if s > 0.0 => s,
             _ => 0.0,
-        })
+        };
+        let ([x, y], [west, south], [east, north]) = (position, self.low, self.high);
+        [share(x, west, east), share(y, south, north)]
     }
 
     /// The reverse.
     pub(super) fn within(&self, share: [f32; 2]) -> [f32; 2] {
-        let Self { low, high, .. } = self;
-        [0, 1].map(|axis| low[axis] + share[axis] * (high[axis] - low[axis]))
+        let ([x, y], [west, south], [east, north]) = (share, self.low, self.high);
+        [west + x * (east - west), south + y * (north - south)]
     }
 
     /// Checks every field for an agent with so many axes.
