@@ -337,7 +337,7 @@ impl<'a> Stream<'a> {
         for column in 0..stage.output_side {
             let under = self.under.get_mut(..stage.layer.fan_in())?;
             let ring = self.rings.get(at)?;
-            for (k, under) in under.chunks_mut(KERNEL * inputs).enumerate() {
+            for (k, under) in under.chunks_mut((KERNEL * inputs).max(1)).enumerate() {
                 // Counted with the rows of zeros above.
                 let r = row * stride + k;
                 if r < padding || r >= stage.side + padding {

@@ -113,7 +113,7 @@ impl<'a> Layer<'a> {
         if !self.bias.iter().chain(self.scale).all(|x| x.is_finite()) {
             return Err("has a bias or scale that is not finite");
         }
-        let blocks = self.tiles.chunks_exact(padded(inputs).max(1) / QUAD);
+        let blocks = self.tiles.chunks_exact((padded(inputs) / QUAD).max(1));
         let mut greatest = 0.0f32;
         for ((tiles, bias), scale) in blocks
             .zip(self.bias.as_chunks::<QUAD>().0)

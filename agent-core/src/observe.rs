@@ -63,7 +63,11 @@ fn line(sensing: &Sensing, patch: &Patch, errors: &mut [f32], features: &mut [f3
 
     let window = usize::from(sensing.window);
     let samples = usize::from(sensing.samples);
-    for (channel, output) in sensing.channels.iter().zip(features.chunks_mut(samples)) {
+    for (channel, output) in sensing
+        .channels
+        .iter()
+        .zip(features.chunks_mut(samples.max(1)))
+    {
         // The halo is not part of the window: cell k of the window is cell k + 1 of the patch.
         match channel {
             Channel::Error if samples == window => {
@@ -109,7 +113,7 @@ fn plane_errors(sensing: &Sensing, patch: &Patch, features: &mut [f32]) -> Optio
     // The halo is not part of the window, whose first cell is the patch's second; along each axis
     // the window's cells from `near` to `far` are inside the domain.
     let (near, far) = ((*columns.start()).max(1), (*columns.end()).min(window));
-    for (row, output) in features.chunks_mut(window).enumerate() {
+    for (row, output) in features.chunks_mut(window.max(1)).enumerate() {
         let row = (row + 1).max(*rows.start()).min(*rows.end()) * side;
         let cells = row + near..row + far + 1;
         let target = target.get(cells.clone()).unwrap_or_default();
