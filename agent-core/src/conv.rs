@@ -206,7 +206,7 @@ impl Plan {
         tail.take(wide, stream.sums);
         let scale = match flatten {
             Norm::None => 1.0,
-            Norm::Soft => 1.0 / (libm::sqrtf(tail.squares) + 1.0),
+            Norm::Soft => 1.0 / (agent_kernels::sqrt(tail.squares) + 1.0),
         };
         let sums = stream.sums.as_flattened();
         for ((out, sum), bias) in output.iter_mut().zip(sums).zip(bias) {
@@ -228,10 +228,11 @@ struct Tail<'a> {
 
 impl Tail<'_> {
     fn take(&mut self, input: &[f32], sums: &mut [[f32; LANES]]) {
-        let blocks = self.rows.chunks_exact(self.inputs.max(1));
-        for (sums, rows) in sums.iter_mut().zip(blocks) {
+        let mut from = self.taken;
+        for sums in sums {
             let start = [*sums];
-            let rows = rows.get(self.taken..).unwrap_or_default();
+            let rows = self.rows.get(from..).unwrap_or_default();
+            from += self.inputs;
             kernels::dense(&start, rows, input, core::slice::from_mut(sums));
         }
         for x in input {

@@ -113,14 +113,14 @@ impl<'a> Layer<'a> {
         if !self.bias.iter().chain(self.scale).all(|x| x.is_finite()) {
             return Err("has a bias or scale that is not finite");
         }
-        let blocks = self.tiles.chunks_exact((padded(inputs) / QUAD).max(1));
+        let mut tiles = self.tiles;
         let mut greatest = 0.0f32;
-        for ((tiles, bias), scale) in blocks
-            .zip(self.bias.as_chunks::<QUAD>().0)
-            .zip(self.scale.as_chunks::<QUAD>().0)
-        {
+        let (biases, _) = self.bias.as_chunks::<QUAD>();
+        let (scales, _) = self.scale.as_chunks::<QUAD>();
+        for (bias, scale) in biases.iter().zip(scales) {
             let mut sums = [0u32; QUAD];
-            for tile in tiles {
+            let block = tiles.split_off(..padded(inputs) / QUAD);
+            for tile in block.unwrap_or_default() {
                 for row in Self::weights(tile) {
                     for (sum, w) in sums.iter_mut().zip(row) {
                         *sum += w.unsigned_abs();

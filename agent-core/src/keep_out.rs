@@ -57,7 +57,7 @@ fn pairwise([a, b]: [f32; 2], [c, d]: [f32; 2], f: impl Fn(f32, f32) -> f32) -> 
 /// From a disc's centre.
 fn distance(disc: &Disc, place: [f32; 2]) -> f32 {
     let [x, y] = pairwise(place, disc.centre, |x, c| x - c);
-    libm::sqrtf(x * x + y * y)
+    agent_kernels::sqrt(x * x + y * y)
 }
 
 /// Away from a disc's centre; none if that cannot be told.

@@ -121,11 +121,11 @@ pub(crate) const TOO_LARGE: &str = "has weights so large that a sum could pass 1
 pub(crate) fn bound(packed: &[f32], inputs: usize, outputs: usize, bound: f32) -> Option<f32> {
     let (bias, weights) = packed.split_at_checked(padded(outputs))?;
     let (rows, _) = weights.as_chunks::<LANES>();
-    let blocks = rows.chunks_exact(inputs.max(1));
+    let mut rows = rows;
     let mut greatest = 0.0f32;
-    for (bias, rows) in bias.as_chunks::<LANES>().0.iter().zip(blocks) {
+    for bias in bias.as_chunks::<LANES>().0 {
         let mut sums = bias.map(f32::abs);
-        for row in rows {
+        for row in rows.split_off(..inputs)? {
             for (sum, weight) in sums.iter_mut().zip(row) {
                 *sum += weight.abs() * bound;
             }
@@ -140,38 +140,37 @@ pub(crate) fn bound(packed: &[f32], inputs: usize, outputs: usize, bound: f32) -
 /// Soft normalisation and non-linearity, in place.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 pub fn finish<V: Value>(norm: Norm, activation: Activation, values: &mut [V]) {
-    match (norm, activation) {
-        (Norm::None, Activation::Identity) => {}
-        (Norm::None, Activation::Tanh) => for_each(values, tanh),
-        (Norm::None, Activation::Relu) => for_each(values, relu),
-        (Norm::Soft, _) => {
-            let scale = soft_scale(values);
-            match activation {
-                Activation::Identity => for_each(values, |x| x * scale),
-                // Shorter than 1 after normalisation.
-                Activation::Tanh => for_each(values, |x| tanh_unit(x * scale)),
-                Activation::Relu => for_each(values, |x| relu(x * scale)),
+    if norm == Norm::Soft {
+        let scale = soft_scale(values);
+        if activation == Activation::Tanh {
+            // Shorter than 1 after normalisation.
+            return for_each(values, |x| tanh_unit(x * scale));
+        }
+        for x in values.iter_mut() {
+            *x = *x * scale;
+        }
+    }
+    match activation {
+        Activation::Identity => {}
+        Activation::Tanh => for_each(values, tanh),
+        Activation::Relu => {
+            for x in values {
+                *x = x.map(|x| if x > 0.0 { x } else { 0.0 });
             }
         }
     }
 }
 
-/// Four at a time: a loop for each costs a node as much as a product.
+/// Two at a time: a loop for each costs a node as much as a product.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 fn for_each<V: Value>(values: &mut [V], f: impl Fn(V) -> V) {
-    let (fours, rest) = values.as_chunks_mut::<4>();
-    for four in fours {
-        *four = four.map(&f);
+    let (pairs, rest) = values.as_chunks_mut::<2>();
+    for [a, b] in pairs {
+        (*a, *b) = (f(*a), f(*b));
     }
-    for x in rest {
-        *x = f(*x);
+    if let [last] = rest {
+        *last = f(*last);
     }
-}
-
-/// max(x, 0).
-#[cfg_attr(target_arch = "x86_64", inline(always))]
-fn relu<V: Value>(x: V) -> V {
-    x.map(|x| if x > 0.0 { x } else { 0.0 })
 }
 
 /// Euclidean norm: lane `l` sums the squares of elements `l, l + 8, …`, then lanes fold in halves.

@@ -5,7 +5,6 @@
 //! walls (it is periodic) the patch wraps around and all of its cells are inside.
 
 use crate::message::{Patch, Span};
-use crate::net::LANES;
 use crate::policy::{Channel, Policy, Sensing};
 use core::ops::RangeInclusive;
 
@@ -63,38 +62,35 @@ fn line(sensing: &Sensing, patch: &Patch, errors: &mut [f32], features: &mut [f3
 
     let window = usize::from(sensing.window);
     let samples = usize::from(sensing.samples);
-    for (channel, output) in sensing
-        .channels
-        .iter()
-        .zip(features.chunks_mut(samples.max(1)))
-    {
+    let mut features = features;
+    for channel in &sensing.channels {
+        let output = features.split_off_mut(..samples)?;
         // The halo is not part of the window: cell k of the window is cell k + 1 of the patch.
+        let value = |k: usize| match channel {
+            Channel::Error => errors.get(k + 1).copied(),
+            _ => slope(|k| errors.get(k).copied(), &inside, k + 1),
+        };
+        if samples != window {
+            resample(value, window, output)?;
+            continue;
+        }
         match channel {
-            Channel::Error if samples == window => {
+            Channel::Error => {
                 for (out, error) in output.iter_mut().zip(errors.get(1..)?) {
                     *out = *error;
                 }
             }
-            Channel::Error => {
-                resample(|k| errors.get(k + 1).copied(), window, output)?;
-            }
-            _ if samples == window => {
+            _ => {
                 let after = errors.get(2..)?;
                 for ((out, before), after) in output.iter_mut().zip(errors.iter()).zip(after) {
                     *out = (after - before) * 0.5;
                 }
                 // At the walls and beyond there is no cell on the other side.
                 let (first, last) = (*inside.start(), *inside.end());
-                for (k, out) in output.iter_mut().enumerate().take(first) {
-                    *out = slope(|k| errors.get(k).copied(), &inside, k + 1)?;
+                let before = 0..first.min(window);
+                for k in before.chain(last.saturating_sub(1)..window) {
+                    *output.get_mut(k)? = value(k)?;
                 }
-                for (k, out) in output.iter_mut().enumerate().skip(last.saturating_sub(1)) {
-                    *out = slope(|k| errors.get(k).copied(), &inside, k + 1)?;
-                }
-            }
-            _ => {
-                let slope = |k| slope(|k| errors.get(k).copied(), &inside, k + 1);
-                resample(slope, window, output)?;
             }
         }
     }
@@ -194,37 +190,35 @@ fn read_errors(
     errors: &mut [f32],
 ) -> Option<()> {
     let limit = sensing.error_limit;
-    let mut squares = [0.0f32; LANES];
-    let read = |bytes: &[u8; 4]| f32::from_le_bytes(*bytes);
+    let mut squares = [0.0f32; 4];
     // Several at a time: a loop for each costs a node as much as its arithmetic.
-    let (groups, rest) = errors.as_chunks_mut::<LANES>();
+    let (groups, rest) = errors.as_chunks_mut::<4>();
     let (fields, field) = split_groups(field, groups.len());
-    if target.is_empty() {
-        // The sum keeps compilers from copying bytes first, which costs a node more than all else.
-        for (errors, field) in groups.iter_mut().zip(fields) {
-            for ((error, field), sum) in errors.iter_mut().zip(field).zip(&mut squares) {
-                *error = read(field) + 0.0;
-                *sum += *error * *error;
-            }
-        }
-        for ((error, field), sum) in rest.iter_mut().zip(field).zip(&mut squares) {
-            *error = read(field) + 0.0;
-            *sum += *error * *error;
-        }
-    } else {
-        let (targets, target) = split_groups(target, groups.len());
+    let (targets, target) = split_groups(target, groups.len());
+    let error = |field: &[u8; 4], target: &[u8; 4]| {
+        f32::from_le_bytes(*field) - f32::from_le_bytes(*target)
+    };
+    if sensing.target {
         for ((errors, field), target) in groups.iter_mut().zip(fields).zip(targets) {
             let cells = errors.iter_mut().zip(field).zip(target);
-            for (((error, field), target), sum) in cells.zip(&mut squares) {
-                *error = read(field) - read(target);
-                *sum += *error * *error;
+            for (((to, field), target), sum) in cells.zip(&mut squares) {
+                *to = error(field, target);
+                *sum += *to * *to;
             }
         }
-        let cells = rest.iter_mut().zip(field).zip(target);
-        for (((error, field), target), sum) in cells.zip(&mut squares) {
-            *error = read(field) - read(target);
-            *sum += *error * *error;
+    } else {
+        for (errors, field) in groups.iter_mut().zip(fields) {
+            for ((to, field), sum) in errors.iter_mut().zip(field).zip(&mut squares) {
+                // The sum keeps compilers from copying bytes first, which costs a node more than all
+                // else.
+                *to = f32::from_le_bytes(*field) + 0.0;
+                *sum += *to * *to;
+            }
         }
+    }
+    for (k, ((to, field), sum)) in rest.iter_mut().zip(field).zip(&mut squares).enumerate() {
+        *to = error(field, target.get(k).unwrap_or(&[0; 4]));
+        *sum += *to * *to;
     }
     // Rounding makes the sum of a thousand squares too small by less than a thousandth.
     if squares.iter().sum::<f32>() <= 0.99 * limit * limit {
@@ -245,8 +239,8 @@ fn read_errors(
 
 /// So many groups of samples, and what is left.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn split_groups(samples: &[[u8; 4]], groups: usize) -> (&[[[u8; 4]; LANES]], &[[u8; 4]]) {
-    let (whole, rest) = samples.split_at_checked(LANES * groups).unwrap_or_default();
+fn split_groups(samples: &[[u8; 4]], groups: usize) -> (&[[[u8; 4]; 4]], &[[u8; 4]]) {
+    let (whole, rest) = samples.split_at_checked(4 * groups).unwrap_or_default();
     (whole.as_chunks().0, rest)
 }
 

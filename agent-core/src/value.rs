@@ -26,12 +26,9 @@ impl Value for f32 {
         x
     }
 
-    /// Never inlined on x86-64: `libm`'s root is an instruction in the baseline's encoding, for
-    /// which code with wider vectors would have to wait; before a call it leaves those in a state
-    /// that does not matter.
-    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
     fn sqrt(self) -> Self {
-        libm::sqrtf(self)
+        agent_kernels::sqrt(self)
     }
 
     #[cfg_attr(target_arch = "x86_64", inline(always))]
@@ -121,10 +118,10 @@ impl Value for Pack {
         Self([x; PACK])
     }
 
-    /// Never inlined, for the same reason as a number's.
+    /// Never inlined, for the same reason as [`agent_kernels::sqrt`].
     #[inline(never)]
     fn sqrt(self) -> Self {
-        self.map(libm::sqrtf)
+        self.map(agent_kernels::sqrt)
     }
 
     #[inline(always)]

@@ -211,3 +211,22 @@ pub fn dense_int8(tiles: &[Tile], input: &[[u32; 2]], output: &mut [[i32; QUAD]]
         *output = [high(whole0, low0), low0, high(whole1, low1), low1];
     }
 }
+
+/// [`portable::sqrt`](crate::portable::sqrt), which is one instruction here.
+#[inline]
+pub fn sqrt(x: f32) -> f32 {
+    let root: u32;
+    // SAFETY: registers alone, all of them named.
+    unsafe {
+        asm!(
+            "vmov s0, {x}",
+            "vsqrt.f32 s0, s0",
+            "vmov {root}, s0",
+            x = in(reg) x.to_bits(),
+            root = lateout(reg) root,
+            out("s0") _,
+            options(pure, nomem, nostack),
+        );
+    }
+    f32::from_bits(root)
+}

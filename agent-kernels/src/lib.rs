@@ -19,9 +19,9 @@ mod cortex_m4f;
 pub mod portable;
 
 #[cfg(cortex_m4f)]
-pub use cortex_m4f::{dense, dense_int8};
+pub use cortex_m4f::{dense, dense_int8, sqrt};
 #[cfg(not(cortex_m4f))]
-pub use portable::{dense, dense_int8};
+pub use portable::{dense, dense_int8, sqrt};
 
 /// Outputs of a dense layer computed side by side, and the block size of packed weights: x86-64
 /// keeps them in vector registers, a Cortex-M4F in 8 of its 32 scalar ones.

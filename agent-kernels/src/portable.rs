@@ -102,3 +102,13 @@ pub fn dense_int8(tiles: &[Tile], input: &[[u32; 2]], output: &mut [[i32; QUAD]]
         *output = [high[0], low[0], high[1], low[1]];
     }
 }
+
+/// Square root, rounded as IEEE 754 asks.
+///
+/// Never inlined on x86-64: `libm`'s root is an instruction in the baseline's encoding, for which
+/// code with wider vectors would have to wait; before a call it leaves those in a state that does
+/// not matter.
+#[cfg_attr(target_arch = "x86_64", inline(never))]
+pub fn sqrt(x: f32) -> f32 {
+    libm::sqrtf(x)
+}

@@ -544,13 +544,9 @@ fn fourier<V: Value>(frequencies: &[f32], scaled_position: &[V], output: &mut [V
     let Some((sines, cosines)) = output.split_at_mut_checked(n) else {
         return 0;
     };
-    let axis = frequencies.len().max(1);
-    for ((s, sines), cosines) in scaled_position
-        .iter()
-        .zip(sines.chunks_mut(axis))
-        .zip(cosines.chunks_mut(axis))
-    {
-        for ((f, sine), cosine) in frequencies.iter().zip(sines).zip(cosines) {
+    let mut pairs = sines.iter_mut().zip(cosines);
+    for s in scaled_position {
+        for (f, (sine, cosine)) in frequencies.iter().zip(&mut pairs) {
             (*sine, *cosine) = (V::splat(*f) * *s).map_pair(net::sin_cos_pi);
         }
     }
