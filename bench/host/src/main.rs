@@ -75,7 +75,7 @@ fn main() -> Result<()> {
     );
     println!("  tract, network alone     {network:>8.0} ns");
     println!(
-        "  tract / agent-core       {:>8.1}      {:.2} of the bar of {TIMES_FASTER:.0}",
+        "  tract / agent-core       {:>8.1}      {:.2} times the bar of {TIMES_FASTER:.0}",
         network / step,
         network / step / TIMES_FASTER
     );
