@@ -77,7 +77,6 @@ fn patches_of_another_shape_are_invalid_input() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "millions of multiplications")]
 fn an_agent_at_a_wall_does_not_leave_even_blind() {
     for seed in 0..30 {
         let blob = published(seed);
@@ -129,7 +128,6 @@ fn too_little_working_memory_is_refused() {
 /// 500 steps on noise, walls at all distances. The digest is that of the first version that ran:
 /// no bit of a one-dimensional policy's actions has changed since.
 #[test]
-#[cfg_attr(miri, ignore = "millions of multiplications")]
 fn the_bits_of_actions_do_not_change_by_accident() {
     let blob = published(1);
     let policy = Policy::parse(bytes(&blob)).unwrap();

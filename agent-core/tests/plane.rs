@@ -114,7 +114,6 @@ fn product(layer: &Layer, x: &[f64]) -> Vec<f64> {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "millions of multiplications")]
 fn an_agent_of_the_plane_acts_as_the_format_says_at_every_cell() {
     for seed in 0..5 {
         let (layers, world) = (plane_layers(seed), World::new(100 + seed));
@@ -202,7 +201,6 @@ fn what_is_shown_in_another_shape_is_invalid_input() {
 /// Twenty agents, each with a network of its own, five hundred steps on noise with a broken sensor
 /// now and then: nobody enters a disc or leaves the domain.
 #[test]
-#[cfg_attr(miri, ignore = "millions of multiplications")]
 fn whatever_the_network_says_agents_stay_out_of_discs() {
     for seed in 0..20 {
         let blob = plane(seed);

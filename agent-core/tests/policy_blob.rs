@@ -153,9 +153,7 @@ fn a_truncated_blob_names_the_missing_section() {
 }
 
 fn truncate(bytes: &[u8]) {
-    // The prologue and the header byte by byte; Miri skips through the weights.
-    let every = if cfg!(miri) { 997 } else { 1 };
-    for length in (1..200).chain((200..bytes.len()).step_by(every)) {
+    for length in 1..bytes.len() {
         let Err(PolicyError::Truncated { section, found, .. }) = Policy::parse(&bytes[..length])
         else {
             panic!("{length} bytes were not called truncated");

@@ -99,7 +99,6 @@ fn cut(field: &[f32], xi: f32) -> (Vec<f32>, Span) {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "millions of multiplications")]
 fn an_agent_with_a_halo_patch_acts_as_the_published_net_on_the_full_field() {
     for seed in 0..20 {
         let layers = layers(SAMPLES, seed);

@@ -44,7 +44,7 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Run agent-core's tests under AddressSanitizer.
     Sanitize,
-    /// Run agent-core's tests in Miri, with a nightly toolchain.
+    /// Run agent-core's unit tests in Miri, with a nightly toolchain.
     Miri,
     /// Measure on this machine.
     #[command(subcommand)]
