@@ -87,7 +87,8 @@ impl AgentState {
         Self {
             held: Action::none(Mode::Waiting),
             valid_at_us: 0,
-            position: [0.0; 2],
+            // Nowhere yet: in no disc that it would have to leave.
+            position: [f32::INFINITY; 2],
             position_at_us: 0,
             velocity: [0.0; 2],
             mode: Mode::Waiting,
@@ -118,7 +119,8 @@ impl AgentState {
         self.position = *position;
         self.position_at_us = *now_us;
         self.velocity = [0.0; 2];
-        if self.broken || see(policy, workspace, observation).is_none() {
+        let room = workspace.len() >= policy.workspace_len();
+        if self.broken || !room || see(policy, workspace, observation).is_none() {
             return self.idle(policy, *now_us);
         }
         let Some(action) = think(policy, *position, workspace) else {

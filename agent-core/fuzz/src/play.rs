@@ -37,6 +37,7 @@ pub fn play(policy: &Policy, trust: Trust, calls: usize, script: &mut Script) {
         state: AgentState::new(),
         last: Action::none(Mode::Waiting),
         broken: false,
+        placed: false,
         now_us: script.u64(),
     };
     for _ in 0..calls {
@@ -70,6 +71,8 @@ struct Life<'p> {
     last: Action,
     /// Its network has given something that is no number.
     broken: bool,
+    /// It has been told where it is.
+    placed: bool,
     now_us: u64,
 }
 
@@ -96,7 +99,7 @@ impl Life<'_> {
         }
     }
 
-    /// With too little working memory, which may break an agent for good.
+    /// Valid or not, an observation that there is no room to compute on is no better than none.
     fn step_without_memory(&mut self, script: &mut Script) {
         let (shown, position) = (shown(self.policy, script), place(self.policy, script));
         let room = self.policy.workspace_len() - 1;
@@ -104,20 +107,22 @@ impl Life<'_> {
         let memory = &mut self.memory[..given];
         let observation = shown.at(position, self.now_us);
         let action = self.state.step(self.policy, memory, &observation);
-        self.answered(Call::Step, action);
+        self.answered(Call::Idle, action);
         self.kept_its_place(position, &action);
-        self.reset();
     }
 
     fn idle(&mut self) {
         let action = self.state.idle(self.policy, self.now_us);
         self.answered(Call::Idle, action);
+        // Nobody has told it where it is.
+        assert!(self.placed || action.velocity == [0.0; 2], "{action:?}");
     }
 
     fn reset(&mut self) {
         self.state = AgentState::new();
         self.last = Action::none(Mode::Waiting);
         self.broken = false;
+        self.placed = false;
     }
 
     fn answered(&mut self, call: Call, action: Action) {
@@ -127,9 +132,10 @@ impl Life<'_> {
         self.last = action;
     }
 
-    fn kept_its_place(&self, position: [f32; 2], action: &Action) {
+    fn kept_its_place(&mut self, position: [f32; 2], action: &Action) {
         let axes = usize::from(self.policy.header().sensing.axes);
         if position[..axes].iter().all(|x| x.is_finite()) {
+            self.placed = true;
             oracle::keeps_its_place(self.policy.header(), position, action.velocity);
         }
     }
