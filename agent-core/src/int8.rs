@@ -31,10 +31,14 @@ pub(crate) fn check(network: &Network) -> Result<(), PolicyError> {
     let layers = network.layers().count();
     for (index, layer) in network.layers().enumerate() {
         let hidden = index + 1 < layers;
-        if hidden != (layer.activation == Activation::Tanh) {
+        let activation = match hidden {
+            true => Activation::Tanh,
+            false => Activation::Identity,
+        };
+        if layer.activation != activation {
             return field(
                 "network.encoding",
-                "is int8, for which all layers but the last must end in tanh",
+                "is int8, for which the last layer must end in its sums and all others in tanh",
             );
         }
         if hidden && !usize::from(layer.outputs).is_multiple_of(QUAD) {
@@ -378,8 +382,8 @@ fn activate(norm: Norm, sums: &[f32], bits: u32, words: &mut [f32]) {
 /// Steps of the argument of [`tanh_steps`] in 1: 512 between two entries of its table.
 const STEPS_PER_ONE: f32 = 16_384.0;
 
-/// 2²⁴ tanh, down by so many bits, within 1e-4 of the scale before the last rounding: linear between
-/// the table's entries, the last of which is for 4.
+/// 2²⁴ tanh, down by so many bits, within 1.3e-4 of the scale before the last rounding, and beyond 4,
+/// which the table's last entry is for, within 7e-4: linear between the entries.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 fn tanh_steps(steps: i32, down: u32) -> i32 {
     let steps = steps.clamp(-(1 << 16), (1 << 16) - 1);
@@ -418,7 +422,8 @@ const POSITIVE: [i16; 129] = [
 
 /// Writes a layer: `weights` is row-major `[inputs][outputs]`, `packed` has [`dense_len`] words.
 ///
-/// Each output's weights are divided by a scale that makes the largest of them 127.
+/// Each output's weights are divided by a scale that makes the largest of them 127. If one is not
+/// finite its scale is not either, which no reader takes.
 pub(crate) fn pack_dense(weights: &[f32], bias: &[f32], inputs: usize, packed: &mut [f32]) {
     let outputs = bias.len();
     packed.fill(0.0);
@@ -427,8 +432,16 @@ pub(crate) fn pack_dense(weights: &[f32], bias: &[f32], inputs: usize, packed: &
         column.take(inputs).copied()
     };
     let scale = |o: usize| {
-        let largest = column(o).fold(0.0f32, |m, w| if w.abs() > m { w.abs() } else { m });
-        if largest > 0.0 { largest / 127.0 } else { 1.0 }
+        // NaN is not at most anything, and once there stays.
+        let at_most = |w: f32, m: f32| w.abs() <= m || m.is_nan();
+        let largest = column(o).fold(0.0f32, |m, w| if at_most(w, m) { m } else { w.abs() });
+        let scale = largest / 127.0;
+        // Weights too small to be divided by are as good as none.
+        if scale < f32::MIN_POSITIVE {
+            1.0
+        } else {
+            scale
+        }
     };
     let integer = |w: f32, scale: f32| libm::roundf(w / scale) as i32;
     let sum = |o: usize| {
