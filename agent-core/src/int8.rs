@@ -559,7 +559,7 @@ mod tests {
             let padding: i32 = layer
                 .tiles
                 .iter()
-                .flat_map(|t| Layer::weights(t))
+                .flat_map(Layer::weights)
                 .flatten()
                 .map(i32::abs)
                 .sum();

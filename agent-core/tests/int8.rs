@@ -233,8 +233,8 @@ fn outputs(header: &Header, layers: &[Layer], shown: &Shown, position: [f32; 2])
             .map(difference),
     );
     let mut angles = Vec::new();
-    for axis in 0..axes {
-        let share = f64::from(position[axis] / header.limits.high[axis]);
+    for (x, high) in position.iter().zip(header.limits.high).take(axes) {
+        let share = f64::from(x / high);
         let turns = header
             .network
             .frequencies

@@ -411,7 +411,7 @@ fn check_weights(header: &Header, mut weights: &[f32]) -> Result<(), PolicyError
     // The slope between two cells is at most the sum of their errors. Errors whose squares are not
     // normal numbers may pass the limit: see [`observe`].
     let features = 2.0 * header.sensing.error_limit.max(1e-18);
-    if !(features <= net::LARGEST_SUM) {
+    if features > net::LARGEST_SUM {
         return field("sensing.error_limit", "must be at most 5e15");
     }
     if network.encoding == Encoding::Int8 {
@@ -450,7 +450,7 @@ fn check_weights(header: &Header, mut weights: &[f32]) -> Result<(), PolicyError
         Fusion::Concatenate => seen.max(placed),
         Fusion::Multiply => seen * placed.max(1.0),
     };
-    if !(fused <= net::LARGEST_SUM) {
+    if fused > net::LARGEST_SUM {
         return Err(large());
     }
     chain(&network.head, fused).map(|_| ())
