@@ -193,7 +193,7 @@ mod tests {
                 let input = std::vec![sign(QUAD) << bits; inputs];
                 check(&weights, &input, QUAD);
                 // And each on its own way up and down again.
-                let turns = |i: usize| if i % 2 == 0 { 1 } else { -1 };
+                let turns = |i: usize| if i.is_multiple_of(2) { 1 } else { -1 };
                 let weights: Vec<i64> = (0..inputs * QUAD)
                     .map(|k| 127 * sign(k % QUAD) * turns(k / QUAD))
                     .collect();
