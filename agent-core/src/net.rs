@@ -10,7 +10,7 @@
 //! of the same operations in the same order.
 
 use crate::policy::{Activation, Norm};
-use crate::value::{Pack, Value};
+use crate::value::{PACK, Pack, Value};
 use agent_kernels as kernels;
 pub use kernels::LANES;
 
@@ -59,14 +59,22 @@ pub(crate) fn dense_pack(packed: &[f32], input: &[Pack], output: &mut [Pack]) {
     let (rows, _) = weights.as_chunks::<LANES>();
     let blocks = rows.chunks_exact(input.len().max(1));
     for ((bias, rows), output) in bias.iter().zip(blocks).zip(output.chunks_mut(LANES)) {
-        let mut sums = bias.map(Pack::splat);
-        for (x, row) in input.iter().zip(rows) {
-            for (sum, weight) in sums.iter_mut().zip(row) {
-                *sum = *sum + *x * Pack::splat(*weight);
+        // Written out, so that each sum stays in registers.
+        let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = bias.map(|x| [x; PACK]);
+        for (Pack(x), row) in input.iter().zip(rows) {
+            for lane in 0..PACK {
+                a[lane] += x[lane] * row[0];
+                b[lane] += x[lane] * row[1];
+                c[lane] += x[lane] * row[2];
+                d[lane] += x[lane] * row[3];
+                e[lane] += x[lane] * row[4];
+                f[lane] += x[lane] * row[5];
+                g[lane] += x[lane] * row[6];
+                h[lane] += x[lane] * row[7];
             }
         }
-        for (out, sum) in output.iter_mut().zip(sums) {
-            *out = sum;
+        for (out, sum) in output.iter_mut().zip([a, b, c, d, e, f, g, h]) {
+            *out = Pack(sum);
         }
     }
 }

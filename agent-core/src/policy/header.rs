@@ -535,6 +535,9 @@ impl Header<'_> {
                         "has a layer whose inputs are not what comes before it",
                     );
                 }
+                if length == 0 {
+                    return field(name, "has a layer without inputs");
+                }
                 let outputs = usize::from(layer.outputs);
                 weights += layer_len(length, outputs);
                 length = outputs;

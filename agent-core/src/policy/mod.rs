@@ -427,8 +427,12 @@ fn floats<'a>(bytes: &'a [u8], name: &'static str) -> Result<&'a [f32], PolicyEr
 /// whatever it is shown.
 fn check_weights(header: &Header, mut weights: &[f32]) -> Result<(), PolicyError> {
     let network = &header.network;
-    // The slope between two cells is at most the sum of their errors.
-    let features = 2.0 * header.sensing.error_limit;
+    // The slope between two cells is at most the sum of their errors. Errors whose squares are not
+    // normal numbers may pass the limit: see [`observe`].
+    let features = 2.0 * header.sensing.error_limit.max(1e-18);
+    if features > net::LARGEST_SUM {
+        return field("sensing.error_limit", "must be at most 5e15");
+    }
     if network.encoding == Encoding::Int8 {
         let fault = int8::check_weights(network, weights, features);
         return fault.or_else(|fault| field("network", fault));
@@ -440,9 +444,6 @@ fn check_weights(header: &Header, mut weights: &[f32]) -> Result<(), PolicyError
         name: "network",
         fault: net::TOO_LARGE,
     };
-    if !(features <= net::LARGEST_SUM) {
-        return field("sensing.error_limit", "must be at most 5e15");
-    }
     let mut seen = features;
     if let Some(plan) = Plan::check(header)? {
         let made = plan.bound(&mut weights, seen).ok_or_else(large)?;
@@ -468,7 +469,7 @@ fn check_weights(header: &Header, mut weights: &[f32]) -> Result<(), PolicyError
         Fusion::Concatenate => seen.max(placed),
         Fusion::Multiply => seen * placed.max(1.0),
     };
-    if !(fused <= net::LARGEST_SUM) {
+    if fused > net::LARGEST_SUM {
         return Err(large());
     }
     chain(&network.head, fused).map(|_| ())

@@ -1,8 +1,10 @@
 //! The shipped policy in agent-core, as the simulator's in-process agents run it.
 
-use agent_core::agent::{Action, AgentState};
+use agent_core::agent::{Action, AgentState, Mode};
 use agent_core::message::{Observation, Patch, Span};
 use agent_core::policy::Policy;
+use agent_core::together::{self, Room};
+use agent_core::value::{Pack, Value};
 use anyhow::{Result, ensure};
 use pulp::{Arch, Simd, WithSimd};
 
@@ -101,6 +103,8 @@ impl Scene {
 pub struct Desk<'p> {
     policy: &'p Policy<'p>,
     workspace: Vec<f32>,
+    packs: Vec<Pack>,
+    actions: Vec<Action>,
     state: AgentState,
     arch: Arch,
 }
@@ -110,6 +114,8 @@ impl<'p> Desk<'p> {
         Self {
             policy,
             workspace: vec![0.0; policy.workspace_len()],
+            packs: vec![Pack::splat(0.0); policy.workspace_len()],
+            actions: Vec::new(),
             state: AgentState::new(),
             arch: Arch::new(),
         }
@@ -135,17 +141,44 @@ impl<'p> Desk<'p> {
         })
     }
 
-    /// One step of every agent. They take it one after the other; a call that takes several in
-    /// lockstep belongs here.
+    /// One step of every agent, several at a time.
     pub fn step_all(&mut self, states: &mut [AgentState], scenes: &[Scene]) {
-        for (state, scene) in states.iter_mut().zip(scenes.iter().cycle()) {
-            self.arch.dispatch(Step {
-                policy: self.policy,
-                workspace: &mut self.workspace,
-                state,
-                observation: &scene.observation(),
-            });
-        }
+        let observations: Vec<Observation> =
+            (scenes.iter().cycle().map(Scene::observation).take(states.len())).collect();
+        self.actions.resize(states.len(), Action::none(Mode::Waiting));
+        self.arch.dispatch(StepAll {
+            policy: self.policy,
+            room: Room {
+                packs: &mut self.packs,
+                alone: &mut self.workspace,
+            },
+            states,
+            observations: &observations,
+            actions: &mut self.actions,
+        });
+    }
+}
+
+struct StepAll<'a, 'o> {
+    policy: &'a Policy<'a>,
+    room: Room<'a>,
+    states: &'a mut [AgentState],
+    observations: &'a [Observation<'o>],
+    actions: &'a mut [Action],
+}
+
+impl WithSimd for StepAll<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, _: S) {
+        together::step(
+            self.policy,
+            &mut self.room,
+            self.states,
+            self.observations,
+            self.actions,
+        );
     }
 }
 

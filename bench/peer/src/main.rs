@@ -118,6 +118,7 @@ fn write_inputs(header: &Header, patch: &[f32], network: &mut Network) {
             *value = match channel {
                 Channel::Error => around[1],
                 Channel::Slope => (around[2] - around[0]) / 2.0,
+                Channel::Across => panic!("a line has no second axis"),
             };
         }
     }
