@@ -10,7 +10,7 @@
 //! of the same operations in the same order.
 
 use crate::policy::{Activation, Norm};
-use crate::value::{PACK, Pack, Value};
+use crate::value::{Pack, Value};
 use agent_kernels as kernels;
 pub use kernels::LANES;
 
@@ -60,21 +60,20 @@ pub(crate) fn dense_pack(packed: &[f32], input: &[Pack], output: &mut [Pack]) {
     let blocks = rows.chunks_exact(input.len().max(1));
     for ((bias, rows), output) in bias.iter().zip(blocks).zip(output.chunks_mut(LANES)) {
         // Written out, so that each sum stays in registers.
-        let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = bias.map(|x| [x; PACK]);
-        for (Pack(x), row) in input.iter().zip(rows) {
-            for lane in 0..PACK {
-                a[lane] += x[lane] * row[0];
-                b[lane] += x[lane] * row[1];
-                c[lane] += x[lane] * row[2];
-                d[lane] += x[lane] * row[3];
-                e[lane] += x[lane] * row[4];
-                f[lane] += x[lane] * row[5];
-                g[lane] += x[lane] * row[6];
-                h[lane] += x[lane] * row[7];
-            }
+        let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = bias.map(Pack::splat);
+        for (x, row) in input.iter().zip(rows) {
+            let [p, q, r, s, t, u, v, w] = *row;
+            a = a + *x * Pack::splat(p);
+            b = b + *x * Pack::splat(q);
+            c = c + *x * Pack::splat(r);
+            d = d + *x * Pack::splat(s);
+            e = e + *x * Pack::splat(t);
+            f = f + *x * Pack::splat(u);
+            g = g + *x * Pack::splat(v);
+            h = h + *x * Pack::splat(w);
         }
         for (out, sum) in output.iter_mut().zip([a, b, c, d, e, f, g, h]) {
-            *out = Pack(sum);
+            *out = sum;
         }
     }
 }
@@ -145,6 +144,24 @@ pub(crate) fn bound(packed: &[f32], inputs: usize, outputs: usize, bound: f32) -
     (greatest <= LARGEST_SUM).then_some(greatest)
 }
 
+/// Changes values, two at a time: a loop for each costs a node as much as a product. Not a function
+/// of a closure, which a compiler may leave in the baseline's instructions.
+macro_rules! for_each {
+    ($values:expr, |$x:ident| $change:expr) => {
+        let (pairs, rest) = $values.as_chunks_mut::<2>();
+        for [a, b] in pairs {
+            let $x = *a;
+            *a = $change;
+            let $x = *b;
+            *b = $change;
+        }
+        if let [last] = rest {
+            let $x = *last;
+            *last = $change;
+        }
+    };
+}
+
 /// Soft normalisation and non-linearity, in place.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 pub fn finish<V: Value>(norm: Norm, activation: Activation, values: &mut [V]) {
@@ -152,7 +169,8 @@ pub fn finish<V: Value>(norm: Norm, activation: Activation, values: &mut [V]) {
         let scale = soft_scale(values);
         if activation == Activation::Tanh {
             // Shorter than 1 after normalisation.
-            return for_each(values, |x| tanh_unit(x * scale));
+            for_each!(values, |x| tanh_unit(x * scale));
+            return;
         }
         for x in values.iter_mut() {
             *x = *x * scale;
@@ -160,24 +178,14 @@ pub fn finish<V: Value>(norm: Norm, activation: Activation, values: &mut [V]) {
     }
     match activation {
         Activation::Identity => {}
-        Activation::Tanh => for_each(values, tanh),
+        Activation::Tanh => {
+            for_each!(values, |x| tanh(x));
+        }
         Activation::Relu => {
             for x in values {
                 *x = x.map(|x| if x > 0.0 { x } else { 0.0 });
             }
         }
-    }
-}
-
-/// Two at a time: a loop for each costs a node as much as a product.
-#[cfg_attr(target_arch = "x86_64", inline(always))]
-fn for_each<V: Value>(values: &mut [V], f: impl Fn(V) -> V) {
-    let (pairs, rest) = values.as_chunks_mut::<2>();
-    for [a, b] in pairs {
-        (*a, *b) = (f(*a), f(*b));
-    }
-    if let [last] = rest {
-        *last = f(*last);
     }
 }
 

@@ -64,9 +64,11 @@ fn group(
         }
     }
     let axes = usize::from(policy.header().sensing.axes);
-    let outputs = places
-        .get(..axes)
-        .and_then(|places| policy.infer_lockstep(places, room.packs));
+    // Not in a closure, which a compiler may leave in the baseline's instructions.
+    let outputs = match places.get(..axes) {
+        Some(places) => policy.infer_lockstep(places, room.packs),
+        None => None,
+    };
     let agents = states.iter_mut().zip(observations).zip(actions).zip(valid);
     for (lane, (((state, observation), action), valid)) in agents.enumerate() {
         let own = outputs.filter(|_| valid);
