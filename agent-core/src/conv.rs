@@ -7,8 +7,8 @@
 use crate::net::{self, LANES, dense_len, padded};
 use crate::policy::field;
 use crate::policy::{
-    Activation, Convolution, Dense, Encoding, Header, MAX_CONVOLUTIONS, MAX_WIDTH, Norm,
-    PolicyError,
+    Activation, Convolution, Dense, Encoding, Fault, FieldName, Header, MAX_CONVOLUTIONS,
+    MAX_WIDTH, Norm, PolicyError,
 };
 use agent_kernels as kernels;
 use heapless::Vec;
@@ -53,22 +53,22 @@ impl Stage {
 impl Plan {
     /// The plan of a header whose sensing is checked; none without convolutions.
     pub(crate) fn check(header: &Header) -> Result<Option<Self>, PolicyError> {
-        let name = "network.convolutions";
+        let name = FieldName::Convolutions;
         let (network, sensing) = (&header.network, &header.sensing);
         if network.convolutions.is_empty() {
             return match network.flatten {
                 Norm::None => Ok(None),
-                Norm::Soft => field("network.flatten", "needs convolutions"),
+                Norm::Soft => field(FieldName::Flatten, Fault::NeedsConvolutions),
             };
         }
         if sensing.axes != 2 {
-            return field(name, "need two axes");
+            return field(name, Fault::NeedThePlane);
         }
         if network.encoding != Encoding::F32 {
-            return field(name, "need f32 weights");
+            return field(name, Fault::NeedF32);
         }
         let Some(first) = network.branch.first() else {
-            return field(name, "need a dense layer behind them");
+            return field(name, Fault::NeedDense);
         };
         let mut layers = Vec::new();
         let mut side = usize::from(sensing.window);
@@ -76,19 +76,16 @@ impl Plan {
         for layer in &network.convolutions {
             let (inputs, outputs) = (usize::from(layer.inputs), usize::from(layer.outputs));
             if inputs != channels {
-                return field(name, "have one whose inputs are not what comes before it");
+                return field(name, Fault::ConvolutionInputs);
             }
             if !(1..=256).contains(&outputs) {
-                return field(name, "have one without outputs or with over 256");
+                return field(name, Fault::ConvolutionOutputs);
             }
             if !(1..=2).contains(&layer.stride) || layer.padding > 1 {
-                return field(
-                    name,
-                    "have one whose stride is not 1 or 2 or padding not 0 or 1",
-                );
+                return field(name, Fault::ConvolutionSteps);
             }
             let Some(output_side) = layer.side(side) else {
-                return field(name, "have one that is larger than its input");
+                return field(name, Fault::ConvolutionTooLarge);
             };
             let stage = Stage {
                 layer: *layer,

@@ -9,7 +9,9 @@
 //! quads of outputs; then [tiles](kernels::Tile), all inputs of the first quad of outputs first.
 
 use crate::net;
-use crate::policy::{Activation, Dense, Fusion, Network, Norm, PolicyError, field};
+use crate::policy::{
+    Activation, Dense, Fault, FieldName, Fusion, Network, Norm, PolicyError, field,
+};
 use agent_kernels as kernels;
 use kernels::{QUAD, SUM_LIMIT, Tile};
 
@@ -32,23 +34,14 @@ pub(crate) fn check(network: &Network) -> Result<(), PolicyError> {
     for (index, layer) in network.layers().enumerate() {
         let hidden = index + 1 < layers;
         if hidden != (layer.activation == Activation::Tanh) {
-            return field(
-                "network.encoding",
-                "is int8, for which all layers but the last must end in tanh",
-            );
+            return field(FieldName::Encoding, Fault::Int8Tanh);
         }
         if hidden && !usize::from(layer.outputs).is_multiple_of(QUAD) {
-            return field(
-                "network.encoding",
-                "is int8, for which layers must have a multiple of 4 outputs",
-            );
+            return field(FieldName::Encoding, Fault::Int8Outputs);
         }
     }
     if network.branch.is_empty() || network.head.is_empty() || network.trunk.is_empty() {
-        return field(
-            "network.encoding",
-            "is int8, for which branch, trunk and head must have layers",
-        );
+        return field(FieldName::Encoding, Fault::Int8Parts);
     }
     Ok(())
 }
@@ -106,12 +99,12 @@ impl<'a> Layer<'a> {
     }
 
     /// The greatest magnitude that its sums can have for inputs up to `bound`, or why it cannot run.
-    fn bound(&self, inputs: usize, bound: f32) -> Result<f32, &'static str> {
+    fn bound(&self, inputs: usize, bound: f32) -> Result<f32, Fault> {
         if self.bits > MAX_BITS {
-            return Err("has inputs of more than 14 bits");
+            return Err(Fault::Int8Bits);
         }
         if !self.bias.iter().chain(self.scale).all(|x| x.is_finite()) {
-            return Err("has a bias or scale that is not finite");
+            return Err(Fault::Int8NotFinite);
         }
         let mut tiles = self.tiles;
         let mut greatest = 0.0f32;
@@ -129,7 +122,7 @@ impl<'a> Layer<'a> {
             }
             for ((sum, bias), scale) in sums.iter().zip(bias).zip(scale) {
                 if *sum > SUM_LIMIT >> self.bits {
-                    return Err("has sums beyond 24 bits");
+                    return Err(Fault::Int8Sums);
                 }
                 let sum = (sum << self.bits) as f32;
                 let sum = sum * scale.abs() * bound + bias.abs();
@@ -138,7 +131,7 @@ impl<'a> Layer<'a> {
         }
         match greatest <= net::LARGEST_SUM {
             true => Ok(greatest),
-            false => Err(net::TOO_LARGE),
+            false => Err(Fault::SumsTooLarge),
         }
     }
 
@@ -159,7 +152,7 @@ pub(crate) fn check_weights(
     network: &Network,
     mut weights: &[f32],
     features: f32,
-) -> Result<(), &'static str> {
+) -> Result<(), Fault> {
     for (part, first) in [
         (&network.branch, features),
         (&network.trunk, 1.0),
@@ -167,7 +160,7 @@ pub(crate) fn check_weights(
     ] {
         let mut bound = first;
         for dense in part {
-            let layer = Layer::next(&mut weights, dense).ok_or("is cut off")?;
+            let layer = Layer::next(&mut weights, dense).ok_or(Fault::CutOff)?;
             layer.bound(usize::from(dense.inputs), bound)?;
             bound = 1.0;
         }

@@ -9,10 +9,11 @@ mod encode;
 mod error;
 mod header;
 mod prologue;
+mod read;
 
 pub use encode::{DenseWeights, EncodeError, encode};
-pub use error::PolicyError;
 pub(crate) use error::field;
+pub use error::{Fault, FieldName, PolicyError};
 pub use header::{
     Activation, Channel, Convolution, Dense, Disc, Encoding, Fusion, Header, Limits, Network, Norm,
     Probe, Provenance, Sensing, Timing,
@@ -24,8 +25,9 @@ use crate::message::{Observation, Overview, Patch, PolicyId, Samples, Span, fram
 use crate::net::{self, dense_len};
 use crate::observe;
 use crate::value::Value;
-use header::{Extension, Extension3, Sizes};
+use header::Sizes;
 use prologue::{Prologue, checksum};
+use read::Reader;
 
 #[cfg(target_endian = "big")]
 compile_error!(
@@ -85,13 +87,10 @@ impl<'a> Policy<'a> {
             .get(PROLOGUE..header_end)
             .ok_or(cut(header_end, "header"))?;
         if header_end > weights_at || !weights_at.is_multiple_of(WEIGHTS_ALIGN) {
-            return field(
-                "weights offset",
-                "overlaps the header or is not a multiple of 16",
-            );
+            return field(FieldName::WeightsOffset, Fault::Misplaced);
         }
         if weights_end > total || prologue.format < 3 && weights_end != total {
-            return field("total length", "is not where the weights end");
+            return field(FieldName::TotalLength, Fault::NotWhereWeightsEnd);
         }
         let weights = bytes
             .get(weights_at..weights_end)
@@ -104,25 +103,14 @@ impl<'a> Policy<'a> {
                 computed,
             });
         }
-        let (mut header, mut rest) =
-            postcard::take_from_bytes::<Header<'a>>(header).map_err(|_| PolicyError::Header)?;
-        if prologue.format > 1 {
-            let (extension, left) =
-                postcard::take_from_bytes::<Extension>(rest).map_err(|_| PolicyError::Header)?;
-            header.extend(extension);
-            rest = left;
-        }
-        if prologue.format > 2 {
-            let (extension, left) =
-                postcard::take_from_bytes::<Extension3>(rest).map_err(|_| PolicyError::Header)?;
-            header.extend_3(extension);
-            rest = left;
-        }
+        let mut reader = Reader::new(header);
+        let header = reader.header(prologue.format);
+        let rest = reader.finish().ok_or(PolicyError::Header)?;
         if !rest.is_empty() {
-            return field("header length", "is longer than the header");
+            return field(FieldName::HeaderLength, Fault::LongerThanHeader);
         }
-        let weights = floats(weights, "weights length")?;
-        let probe = floats(probe, "probe length")?;
+        let weights = floats(weights, FieldName::WeightsLength)?;
+        let probe = floats(probe, FieldName::ProbeLength)?;
         let sizes = header.check()?;
         if sizes.weights != weights.len() {
             return Err(PolicyError::WeightCount {
@@ -132,11 +120,11 @@ impl<'a> Policy<'a> {
         }
         let samples = header.probe.map_or(0, |_| sizes.samples);
         if samples != probe.len() {
-            return field("total length", "is not where the probe ends");
+            return field(FieldName::TotalLength, Fault::NotWhereProbeEnds);
         }
         check_weights(&header, weights)?;
         if header.workspace as usize != sizes.workspace() {
-            return field("workspace", "is not what the network needs");
+            return field(FieldName::Workspace, Fault::NotWhatIsNeeded);
         }
         Ok(Self {
             header,
@@ -394,12 +382,12 @@ struct Room<'w, V> {
 }
 
 /// Reads a section in place.
-fn floats<'a>(bytes: &'a [u8], name: &'static str) -> Result<&'a [f32], PolicyError> {
+fn floats(bytes: &[u8], name: FieldName) -> Result<&[f32], PolicyError> {
     bytemuck::try_cast_slice(bytes).map_err(|e| match e {
         bytemuck::PodCastError::TargetAlignmentGreaterAndInputNotAligned => PolicyError::Misaligned,
         _ => PolicyError::Field {
             name,
-            fault: "is not a multiple of 4",
+            fault: Fault::NotWords,
         },
     })
 }
@@ -412,17 +400,17 @@ fn check_weights(header: &Header, mut weights: &[f32]) -> Result<(), PolicyError
     let features = 2.0 * header.sensing.error_limit;
     if network.encoding == Encoding::Int8 {
         let fault = int8::check_weights(network, weights, features);
-        return fault.or_else(|fault| field("network", fault));
+        return fault.or_else(|fault| field(FieldName::Network, fault));
     }
     if let Some(index) = weights.iter().position(|w| !w.is_finite()) {
         return Err(PolicyError::Weight { index });
     }
     let large = || PolicyError::Field {
-        name: "network",
-        fault: net::TOO_LARGE,
+        name: FieldName::Network,
+        fault: Fault::SumsTooLarge,
     };
     if !(features <= net::LARGEST_SUM) {
-        return field("sensing.error_limit", "must be at most 5e15");
+        return field(FieldName::ErrorLimit, Fault::ErrorsTooLarge);
     }
     let mut seen = features;
     if let Some(plan) = Plan::check(header)? {

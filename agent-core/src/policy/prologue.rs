@@ -2,7 +2,7 @@
 
 use super::error::PolicyError;
 use super::{FORMAT, MAGIC, PROLOGUE};
-use crate::message::CRC32;
+use crc::{CRC_32_ISO_HDLC, Crc, NoTable};
 
 /// Everything needed to find the header and the weights, in plain little-endian words.
 pub(super) struct Prologue {
@@ -66,6 +66,10 @@ impl Prologue {
         )
     }
 }
+
+/// [`CRC32`](crate::message::CRC32) without its table, which is as large as all other constants: a
+/// blob is read once.
+const CRC32: Crc<u32, NoTable> = Crc::<u32, NoTable>::new(&CRC_32_ISO_HDLC);
 
 /// CRC-32 of a blob without the four bytes that hold it.
 pub(super) fn checksum(blob: &[u8]) -> u32 {
