@@ -4,9 +4,8 @@ mod sample;
 
 use agent_core::agent::Agent;
 use agent_core::policy::{
-    Activation, Channel, Dense, Disc, EncodeError, FORMAT, FieldName, Fusion, Header, Norm, PROLOGUE,
-    Policy,
-    PolicyError, WEIGHTS_ALIGN, encode,
+    Activation, Channel, Dense, Disc, EncodeError, FORMAT, FieldName, Fusion, Header, Norm,
+    PROLOGUE, Policy, PolicyError, WEIGHTS_ALIGN, encode,
 };
 use proptest::prelude::*;
 use sample::{Shown, blob, bytes, header, layers, plane, plane_header, published};

@@ -490,11 +490,11 @@ impl Header<'_> {
             None => features,
         };
         let features = match &convolved {
-            Some(plan) => plan.flat() + self.sensing.wide_len(),
+            Some(plan) => plan.flat + self.sensing.wide_len(),
             None => features,
         };
         let mut widest = written.max(fourier);
-        let mut weights = convolved.as_ref().map_or(0, Plan::weights);
+        let mut weights = convolved.as_ref().map_or(0, |plan| plan.weights);
         let layer_len = match network.encoding {
             Encoding::F32 => dense_len,
             Encoding::Int8 => int8::dense_len,

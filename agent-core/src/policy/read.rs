@@ -11,7 +11,7 @@ use super::header::{
 use crate::message::Span;
 use heapless::Vec;
 
-/// Reads from the start of bytes. What cannot be read is zero, or the first of its kind, and
+/// Reads from the start of bytes. What cannot be read is zero, or anything of its kind, and
 /// [`finish`](Self::finish) tells: no field is looked at before.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
@@ -49,7 +49,10 @@ impl<'a> Reader<'a> {
                 branch: self.layers(),
                 frequencies: self.list(Self::float),
                 trunk: self.layers(),
-                fusion: self.choice([Fusion::Concatenate, Fusion::Multiply]),
+                fusion: match self.variant(2) {
+                    0 => Fusion::Concatenate,
+                    _ => Fusion::Multiply,
+                },
                 head: self.layers(),
                 ..Network::default()
             },
@@ -81,7 +84,10 @@ impl<'a> Reader<'a> {
         if format > 2 {
             header.network.convolutions = self.list(Self::convolution);
             header.network.flatten = self.norm();
-            header.network.encoding = self.choice([Encoding::F32, Encoding::Int8]);
+            header.network.encoding = match self.variant(2) {
+                0 => Encoding::F32,
+                _ => Encoding::Int8,
+            };
             header.limits.force_rate = self.option(Self::float);
             header.limits.velocity_rate = self.option(Self::float);
             header.probe = self.option(Self::probe);
@@ -110,15 +116,26 @@ impl<'a> Reader<'a> {
     }
 
     fn channel(&mut self) -> Channel {
-        self.choice([Channel::Error, Channel::Slope, Channel::Across])
+        match self.variant(3) {
+            0 => Channel::Error,
+            1 => Channel::Slope,
+            _ => Channel::Across,
+        }
     }
 
     fn norm(&mut self) -> Norm {
-        self.choice([Norm::None, Norm::Soft])
+        match self.variant(2) {
+            0 => Norm::None,
+            _ => Norm::Soft,
+        }
     }
 
     fn activation(&mut self) -> Activation {
-        self.choice([Activation::Identity, Activation::Tanh, Activation::Relu])
+        match self.variant(3) {
+            0 => Activation::Identity,
+            1 => Activation::Tanh,
+            _ => Activation::Relu,
+        }
     }
 
     fn disc(&mut self) -> Disc {
@@ -150,7 +167,7 @@ impl<'a> Reader<'a> {
     /// A length, then as many items.
     fn list<T, const N: usize>(&mut self, item: impl Fn(&mut Self) -> T) -> Vec<T, N> {
         let mut items = Vec::new();
-        let length = self.number(usize::BITS);
+        let length = self.length();
         for _ in 0..length {
             let item = item(self);
             // Bytes that have come to an end do not make a long list longer.
@@ -166,20 +183,15 @@ impl<'a> Reader<'a> {
         self.flag().then(|| some(self))
     }
 
-    /// A variant by its number.
-    fn choice<T: Copy, const N: usize>(&mut self, variants: [T; N]) -> T {
-        let number = self.number(u32::BITS) as usize;
-        match variants.get(number) {
-            Some(variant) => *variant,
-            None => {
-                self.failed = true;
-                variants[0]
-            }
-        }
+    /// The number of one of so many variants.
+    fn variant(&mut self, count: u32) -> u32 {
+        let number = self.number32();
+        self.failed |= number >= count;
+        number
     }
 
     fn text(&mut self) -> &'a str {
-        let length = self.number(usize::BITS) as usize;
+        let length = self.length();
         let bytes = self.rest.split_off(..length);
         match bytes.map(core::str::from_utf8) {
             Some(Ok(text)) => text,
@@ -194,6 +206,10 @@ impl<'a> Reader<'a> {
         let byte = self.byte();
         self.failed |= byte > 1;
         byte == 1
+    }
+
+    fn length(&mut self) -> usize {
+        self.number(usize::BITS) as usize
     }
 
     fn number16(&mut self) -> u16 {
