@@ -82,22 +82,6 @@ impl<'a> Layer<'a> {
         )
     }
 
-    /// The weights of a quad of outputs for a quad of inputs, `[input][output]`.
-    fn weights(tile: &Tile) -> [[i32; QUAD]; QUAD] {
-        let mut weights = [[0; QUAD]; QUAD];
-        let (pairs, _) = tile.as_chunks::<2>();
-        for (words, inputs) in pairs.iter().zip(weights.as_chunks_mut::<2>().0) {
-            for (shift, outputs) in [0, 16].into_iter().zip(inputs) {
-                for (word, pair) in words.iter().zip(outputs.as_chunks_mut::<2>().0) {
-                    let half = (word >> shift) as i16;
-                    let low = i32::from(half as i8);
-                    *pair = [(i32::from(half) - low) >> 8, low];
-                }
-            }
-        }
-        weights
-    }
-
     /// The greatest magnitude that its sums can have for inputs up to `bound`, or why it cannot run.
     fn bound(&self, inputs: usize, bound: f32) -> Result<f32, Fault> {
         if self.bits > MAX_BITS {
@@ -111,16 +95,20 @@ impl<'a> Layer<'a> {
         let (biases, _) = self.bias.as_chunks::<QUAD>();
         let (scales, _) = self.scale.as_chunks::<QUAD>();
         for (bias, scale) in biases.iter().zip(scales) {
-            let mut sums = [0u32; QUAD];
+            // Those of outputs 0 and 1, 2 and 3.
+            let mut sums = [[0u32; 2]; QUAD / 2];
             let block = tiles.split_off(..padded(inputs) / QUAD);
-            for tile in block.unwrap_or_default() {
-                for row in Self::weights(tile) {
-                    for (sum, w) in sums.iter_mut().zip(row) {
-                        *sum += w.unsigned_abs();
+            for words in block.unwrap_or_default().as_flattened().as_chunks().0 {
+                let words: &[u32; QUAD / 2] = words;
+                for (word, [first, second]) in words.iter().zip(&mut sums) {
+                    for half in &[*word as i16, (word >> 16) as i16] {
+                        let low = *half as i8;
+                        *first += ((i32::from(*half) - i32::from(low)) >> 8).unsigned_abs();
+                        *second += u32::from(low.unsigned_abs());
                     }
                 }
             }
-            for ((sum, bias), scale) in sums.iter().zip(bias).zip(scale) {
+            for ((sum, bias), scale) in sums.as_flattened().iter().zip(bias).zip(scale) {
                 if *sum > SUM_LIMIT >> self.bits {
                     return Err(Fault::Int8Sums);
                 }

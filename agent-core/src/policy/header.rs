@@ -10,7 +10,7 @@ use heapless::Vec;
 use serde::{Deserialize, Serialize};
 
 /// What a blob says about itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header<'a> {
     /// The control problem, e.g. `heat-1d`.
     pub problem: &'a str,
@@ -45,7 +45,7 @@ pub struct Probe {
 }
 
 /// The observation: which cells, and what is computed from them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sensing {
     /// Space dimensions: 1 or 2.
     pub axes: u8,
@@ -264,7 +264,7 @@ pub(super) struct Extension3 {
 }
 
 /// The agent's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
     /// Nominal time between two observations.
     pub period_us: u32,
@@ -275,7 +275,7 @@ pub struct Timing {
 }
 
 /// Where a policy comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance<'a> {
     /// Program and version that wrote the blob.
     pub tool: &'a str,
@@ -425,8 +425,10 @@ impl Limits {
     }
 }
 
+/// And finite.
 fn positive(x: f32) -> bool {
-    x.is_finite() && x > 0.0
+    // Floats without sign are in the order of their bits.
+    (1..f32::INFINITY.to_bits()).contains(&x.to_bits())
 }
 
 impl Header<'_> {

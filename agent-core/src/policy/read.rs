@@ -5,8 +5,7 @@
 
 use super::MAX_LAYERS;
 use super::header::{
-    Activation, Channel, Convolution, Dense, Disc, Encoding, Fusion, Header, Limits, Network, Norm,
-    Probe, Provenance, Sensing, Timing,
+    Activation, Channel, Convolution, Dense, Disc, Encoding, Fusion, Header, Norm, Probe,
 };
 use crate::message::Span;
 use heapless::Vec;
@@ -33,76 +32,71 @@ impl<'a> Reader<'a> {
 
     /// A header of so high a format.
     pub(super) fn header(&mut self, format: u32) -> Header<'a> {
-        // Rust reads the fields in the order in which they stand here: that of the format.
-        let mut header = Header {
-            problem: self.text(),
-            sensing: Sensing {
-                axes: self.byte(),
-                window: self.number16(),
-                target: self.flag(),
-                channels: self.list(Self::channel),
-                samples: self.number16(),
-                error_limit: self.float(),
-                wide: None,
-            },
-            network: Network {
-                branch: self.layers(),
-                frequencies: self.list(Self::float),
-                trunk: self.layers(),
-                fusion: match self.variant(2) {
-                    0 => Fusion::Concatenate,
-                    _ => Fusion::Multiply,
-                },
-                head: self.layers(),
-                ..Network::default()
-            },
-            limits: Limits {
-                force: self.option(Self::float),
-                velocity: self.option(Self::float),
-                low: self.pair(),
-                high: self.pair(),
-                ..Limits::default()
-            },
-            timing: Timing {
-                period_us: self.number32(),
-                late_us: self.number32(),
-                fail_safe_us: self.number32(),
-            },
-            workspace: self.number32(),
-            provenance: Provenance {
-                tool: self.text(),
-                revision: self.text(),
-                seed: self.number(u64::BITS),
-                steps: self.number(u64::BITS),
-            },
-            probe: None,
+        // Filled in where it is: built from its parts, each would be copied there.
+        let mut header = Header::default();
+        let Header {
+            problem,
+            sensing,
+            network,
+            limits,
+            timing,
+            workspace,
+            provenance,
+            probe,
+        } = &mut header;
+        *problem = self.text();
+        sensing.axes = self.byte();
+        sensing.window = self.number16();
+        sensing.target = self.flag();
+        self.list(&mut sensing.channels, Self::channel);
+        sensing.samples = self.number16();
+        sensing.error_limit = self.float();
+        self.layers(&mut network.branch);
+        self.list(&mut network.frequencies, Self::float);
+        self.layers(&mut network.trunk);
+        network.fusion = match self.variant(2) {
+            0 => Fusion::Concatenate,
+            _ => Fusion::Multiply,
         };
+        self.layers(&mut network.head);
+        limits.force = self.option(Self::float);
+        limits.velocity = self.option(Self::float);
+        limits.low = self.pair();
+        limits.high = self.pair();
+        timing.period_us = self.number32();
+        timing.late_us = self.number32();
+        timing.fail_safe_us = self.number32();
+        *workspace = self.number32();
+        provenance.tool = self.text();
+        provenance.revision = self.text();
+        provenance.seed = self.number(u64::BITS);
+        provenance.steps = self.number(u64::BITS);
         if format > 1 {
-            header.sensing.wide = self.option(|r| [r.byte(), r.byte()]);
-            header.limits.keep_out = self.list(Self::disc);
+            sensing.wide = self.option(|r| [r.byte(), r.byte()]);
+            self.list(&mut limits.keep_out, Self::disc);
         }
         if format > 2 {
-            header.network.convolutions = self.list(Self::convolution);
-            header.network.flatten = self.norm();
-            header.network.encoding = match self.variant(2) {
+            self.list(&mut network.convolutions, Self::convolution);
+            network.flatten = self.norm();
+            network.encoding = match self.variant(2) {
                 0 => Encoding::F32,
                 _ => Encoding::Int8,
             };
-            header.limits.force_rate = self.option(Self::float);
-            header.limits.velocity_rate = self.option(Self::float);
-            header.probe = self.option(Self::probe);
+            limits.force_rate = self.option(Self::float);
+            limits.velocity_rate = self.option(Self::float);
+            *probe = self.option(Self::probe);
         }
         header
     }
 
     #[inline(never)]
-    fn layers(&mut self) -> Vec<Dense, MAX_LAYERS> {
-        self.list(|r| Dense {
+    fn layers(&mut self, layers: &mut Vec<Dense, MAX_LAYERS>) {
+        self.list(layers, |r| Dense {
             inputs: r.number16(),
             outputs: r.number16(),
             norm: r.norm(),
             activation: r.activation(),
-        })
+        });
     }
 
     fn convolution(&mut self) -> Convolution {
@@ -165,18 +159,14 @@ impl<'a> Reader<'a> {
     }
 
     /// A length, then as many items.
-    fn list<T, const N: usize>(&mut self, item: impl Fn(&mut Self) -> T) -> Vec<T, N> {
-        let mut items = Vec::new();
-        let length = self.length();
-        for _ in 0..length {
-            let item = item(self);
+    fn list<T, const N: usize>(&mut self, items: &mut Vec<T, N>, item: impl Fn(&mut Self) -> T) {
+        for _ in 0..self.length() {
             // Bytes that have come to an end do not make a long list longer.
-            if items.push(item).is_err() || self.failed {
+            if items.push(item(self)).is_err() || self.failed {
                 self.failed = true;
                 break;
             }
         }
-        items
     }
 
     fn option<T>(&mut self, some: impl FnOnce(&mut Self) -> T) -> Option<T> {
@@ -263,6 +253,125 @@ impl<'a> Reader<'a> {
                 self.failed = true;
                 0
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::header::{Extension, Extension3};
+    use super::*;
+    use proptest::prelude::*;
+    use std::format;
+
+    /// What serde makes of the same bytes, and what it leaves.
+    fn by_serde(bytes: &[u8], format: u32) -> postcard::Result<(Header<'_>, &[u8])> {
+        let (mut header, mut rest) = postcard::take_from_bytes::<Header>(bytes)?;
+        if format > 1 {
+            let (extension, left) = postcard::take_from_bytes::<Extension>(rest)?;
+            header.sensing.wide = extension.wide;
+            header.limits.keep_out = extension.keep_out;
+            rest = left;
+        }
+        if format > 2 {
+            let (extension, left) = postcard::take_from_bytes::<Extension3>(rest)?;
+            header.network.convolutions = extension.convolutions;
+            header.network.flatten = extension.flatten;
+            header.network.encoding = extension.encoding;
+            header.limits.force_rate = extension.force_rate;
+            header.limits.velocity_rate = extension.velocity_rate;
+            header.probe = extension.probe;
+            rest = left;
+        }
+        Ok((header, rest))
+    }
+
+    /// Something in every list and option, and numbers of every length.
+    fn rich() -> Header<'static> {
+        let dense = Dense {
+            inputs: 300,
+            outputs: u16::MAX,
+            norm: Norm::Soft,
+            activation: Activation::Relu,
+        };
+        let convolution = Convolution {
+            inputs: 3,
+            outputs: 200,
+            stride: 2,
+            padding: 1,
+            activation: Activation::Tanh,
+        };
+        let disc = Disc {
+            centre: [0.25, -0.5],
+            radius: 0.125,
+        };
+        let mut header = Header {
+            problem: "Wärme",
+            workspace: u32::MAX,
+            ..Header::default()
+        };
+        header.sensing.window = 1000;
+        header.sensing.target = true;
+        header.sensing.channels = [Channel::Slope, Channel::Across].into_iter().collect();
+        header.sensing.wide = Some([7, 255]);
+        header.network.branch = [dense; MAX_LAYERS].into_iter().collect();
+        header.network.frequencies = [1.0, 2.0, 4.0].into_iter().collect();
+        header.network.trunk = [dense].into_iter().collect();
+        header.network.fusion = Fusion::Multiply;
+        header.network.convolutions = [convolution; 2].into_iter().collect();
+        header.network.flatten = Norm::Soft;
+        header.network.encoding = Encoding::Int8;
+        header.limits.force = Some(40.0);
+        header.limits.high = [1.0, 1.25];
+        header.limits.keep_out = [disc; 3].into_iter().collect();
+        header.limits.velocity_rate = Some(9.0);
+        header.timing.late_us = 70_000;
+        header.provenance.tool = "test";
+        header.provenance.seed = u64::MAX;
+        header.probe = Some(Probe {
+            position: [0.3, 0.4],
+            inside: [Span {
+                first: 1,
+                last: 300,
+            }; 2],
+            expected: [[1, 2, 3, 4]; 3],
+        });
+        header
+    }
+
+    #[test]
+    fn a_header_is_read_as_it_was_written() {
+        let header = rich();
+        let mut buffer = [0; 512];
+        let bytes = postcard::to_slice(&(&header, header.extensions()), &mut buffer).unwrap();
+        let mut reader = Reader::new(bytes);
+        assert_eq!(reader.header(3), header);
+        assert_eq!(reader.finish(), Some(&[][..]));
+    }
+
+    proptest! {
+        /// Also what is refused: a header with some of its bytes changed, cut somewhere.
+        #[test]
+        fn any_bytes_are_read_as_serde_reads_them(
+            format in 1u32..=3,
+            changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            length in any::<prop::sample::Index>(),
+            whole in any::<bool>(),
+        ) {
+            let header = rich();
+            let mut buffer = [0; 512];
+            let bytes = postcard::to_slice(&(&header, header.extensions()), &mut buffer).unwrap();
+            for (at, byte) in changes {
+                bytes[at.index(bytes.len())] = byte;
+            }
+            let length = if whole { bytes.len() } else { length.index(bytes.len()) };
+            let bytes = &bytes[..length];
+            let mut reader = Reader::new(bytes);
+            let header = reader.header(format);
+            let read = reader.finish().map(|rest| (header, rest));
+            // As text, in which NaN is like NaN.
+            let expected = by_serde(bytes, format).ok();
+            prop_assert_eq!(format!("{read:?}"), format!("{expected:?}"));
         }
     }
 }
