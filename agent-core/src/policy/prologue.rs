@@ -79,7 +79,7 @@ pub(super) fn checksum(blob: &[u8]) -> u32 {
             remainder ^= u32::from(*byte);
             for _ in 0..8 {
                 let odd = remainder & 1;
-                remainder = remainder >> 1 ^ POLYNOMIAL * odd;
+                remainder = (remainder >> 1) ^ (POLYNOMIAL * odd);
             }
         }
     }
