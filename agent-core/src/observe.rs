@@ -6,7 +6,7 @@
 
 use crate::message::{Patch, Span};
 use crate::policy::{Channel, Policy, Sensing};
-use core::ops::RangeInclusive;
+use core::ops::Range;
 
 /// Writes the policy's features for `patch` to `features`, with `errors` as room for the patch: the
 /// whole of the branch's input, or before convolutions the wide view alone, while the window is left
@@ -86,9 +86,8 @@ fn line(sensing: &Sensing, patch: &Patch, errors: &mut [f32], features: &mut [f3
                     *out = (after - before) * 0.5;
                 }
                 // At the walls and beyond there is no cell on the other side.
-                let (first, last) = (*inside.start(), *inside.end());
-                let before = 0..first.min(window);
-                for k in before.chain(last.saturating_sub(1)..window) {
+                let before = 0..inside.start.min(window);
+                for k in before.chain(inside.end.saturating_sub(2)..window) {
                     *output.get_mut(k)? = value(k)?;
                 }
             }
@@ -108,15 +107,15 @@ fn plane(sensing: &Sensing, patch: &Patch, margin: usize, errors: &mut [f32]) ->
     let (field, target) = (patch.field.words(), patch.target.words());
     // Of a row's cells that are wanted those from `near` to before `far` are inside the domain.
     let width = side - 2 * margin;
-    let near = (*columns.start()).max(margin);
-    let far = (*columns.end() + 1).min(margin + width);
+    let near = columns.start.max(margin);
+    let far = columns.end.min(margin + width);
     for (row, output) in errors.chunks_mut(width.max(1)).enumerate() {
-        let row = (row + margin).max(*rows.start()).min(*rows.end()) * side;
+        let row = (row + margin).max(rows.start).min(rows.end - 1) * side;
         let cells = row + near..row + far;
         let target = target.get(cells.clone()).unwrap_or_default();
         let known = output.get_mut(near - margin..far - margin)?;
         read_errors(sensing, field.get(cells)?, target, known)?;
-        extend(output, &(near - margin..=far - margin - 1))?;
+        extend(output, &(near - margin..far - margin))?;
     }
     Some(())
 }
@@ -147,16 +146,16 @@ pub(crate) fn plane_row(
     Some(())
 }
 
-fn range(span: Span) -> RangeInclusive<usize> {
-    usize::from(span.first)..=usize::from(span.last)
+fn range(span: Span) -> Range<usize> {
+    usize::from(span.first)..usize::from(span.last) + 1
 }
 
 /// The cells inside along an axis, if the agent's own is among them and none is beyond the patch.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn inside(sensing: &Sensing, span: Span) -> Option<RangeInclusive<usize>> {
+fn inside(sensing: &Sensing, span: Span) -> Option<Range<usize>> {
     let window = usize::from(sensing.window);
     let inside = range(span);
-    (inside.contains(&(1 + window / 2)) && *inside.end() < window + 2).then_some(inside)
+    (inside.contains(&(1 + window / 2)) && inside.end <= window + 2).then_some(inside)
 }
 
 /// Field minus target, within the limit; none if one of them is not finite. An empty target is zero.
@@ -229,16 +228,11 @@ fn split_groups(samples: &[[u8; 4]], groups: usize) -> (&[[[u8; 4]; 4]], &[[u8; 
 
 /// Fields go on beyond a wall with its value.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn extend(errors: &mut [f32], inside: &RangeInclusive<usize>) -> Option<()> {
-    let (first, last) = (*inside.start(), *inside.end());
-    if first > 0 {
-        let value = *errors.get(first)?;
-        errors.get_mut(..first)?.fill(value);
-    }
-    if last + 1 < errors.len() {
-        let value = *errors.get(last)?;
-        errors.get_mut(last + 1..)?.fill(value);
-    }
+fn extend(errors: &mut [f32], inside: &Range<usize>) -> Option<()> {
+    let first = *errors.get(inside.start)?;
+    errors.get_mut(..inside.start)?.fill(first);
+    let last = *errors.get(inside.end.checked_sub(1)?)?;
+    errors.get_mut(inside.end..)?.fill(last);
     Some(())
 }
 
@@ -249,10 +243,10 @@ fn slope(
     errors: &[f32],
     from: usize,
     stride: usize,
-    inside: &RangeInclusive<usize>,
+    inside: &Range<usize>,
     k: usize,
 ) -> Option<f32> {
-    let (first, last) = (*inside.start(), *inside.end());
+    let (first, last) = (inside.start, inside.end.saturating_sub(1));
     let k = k.max(first).min(last);
     let before = if k > first { k - 1 } else { k };
     let after = if k < last { k + 1 } else { k };
@@ -269,10 +263,12 @@ fn slope(
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 fn resample(value: impl Fn(usize) -> Option<f32>, window: usize, output: &mut [f32]) -> Option<()> {
     let ratio = window as f32 / output.len() as f32;
+    let last = (window - 1) as f32;
     for (j, out) in output.iter_mut().enumerate() {
-        let at = ((j as f32 + 0.5) * ratio - 0.5)
-            .max(0.0)
-            .min((window - 1) as f32);
+        let at = (j as f32 + 0.5) * ratio - 0.5;
+        // Not `max` and `min`, which look for NaN too.
+        let at = if at > 0.0 { at } else { 0.0 };
+        let at = if at < last { at } else { last };
         let left = at as usize;
         let share = at - left as f32;
         let right = (left + 1).min(window - 1);
