@@ -87,7 +87,8 @@ impl AgentState {
         Self {
             held: Action::none(Mode::Waiting),
             valid_at_us: 0,
-            position: [0.0; 2],
+            // Nowhere yet: in no disc that it would have to leave.
+            position: [f32::INFINITY; 2],
             position_at_us: 0,
             velocity: [0.0; 2],
             mode: Mode::Waiting,

@@ -128,9 +128,15 @@ impl<'a> Layer<'a> {
         let words: &[u32] = bytemuck::must_cast_slice(input);
         let sums: &mut [i32] = bytemuck::must_cast_slice_mut(output);
         kernels::dense_int8(self.tiles, words.as_chunks().0, sums.as_chunks_mut().0);
-        for ((out, bias), scale) in output.iter_mut().zip(self.bias).zip(self.scale) {
-            let sum = out.to_bits() as i32 as f32;
-            *out = sum * scale * gain + bias;
+        // Whole quads: a loop for each costs a node as much as its arithmetic.
+        let quads = output.as_chunks_mut::<QUAD>().0.iter_mut();
+        let (bias, scale) = (self.bias.as_chunks::<QUAD>().0, self.scale.as_chunks().0);
+        for ((out, bias), scale) in quads.zip(bias).zip(scale) {
+            let scale: &[f32; QUAD] = scale;
+            for ((out, bias), scale) in out.iter_mut().zip(bias).zip(scale) {
+                let sum = out.to_bits() as i32 as f32;
+                *out = sum * scale * gain + bias;
+            }
         }
     }
 }
@@ -297,8 +303,13 @@ fn head_bits(network: &Network, weights: &[f32]) -> Option<u32> {
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 fn largest(values: &[f32]) -> f32 {
     // Floats without sign are in the order of their bits.
-    let magnitudes = values.iter().map(|x| x.to_bits() & 0x7fff_ffff);
-    f32::from_bits(magnitudes.fold(0, u32::max))
+    let larger = |m: u32, x: &f32| m.max(x.to_bits() & 0x7fff_ffff);
+    let (fours, rest) = values.as_chunks::<4>();
+    let mut largest = rest.iter().fold(0, larger);
+    for [a, b, c, d] in fours {
+        largest = larger(larger(larger(larger(largest, a), b), c), d);
+    }
+    f32::from_bits(largest)
 }
 
 /// Two integers in one word.
@@ -366,22 +377,30 @@ fn tanh_steps(steps: i32, down: u32) -> i32 {
     let steps = steps.clamp(-(1 << 16), (1 << 16) - 1);
     let at = ((steps >> 9) + 128) as usize & 0xff;
     let share = steps & 511;
-    let (here, there) = (i32::from(TANH[at]), i32::from(TANH[at + 1]));
-    let fine = (here << 9) + (there - here) * share;
+    let (value, rise) = (i32::from(TANH[at] as i16), TANH[at] as i32 >> 16);
+    let fine = (value << 9) + rise * share;
     (fine + (1 << (down - 1))) >> down
 }
 
-/// 32767 tanh(k / 32) for k from −128 to 128.
-static TANH: [i16; 257] = {
-    let mut table = [0; 257];
+/// 32767 tanh(k / 32) for k from −128 to 127 in the low half, and in the high half by how much the
+/// next is larger: both in one load.
+static TANH: [u32; 256] = {
+    let mut table = [0; 256];
     let mut k = 0;
-    while k <= 128 {
-        table[128 + k] = POSITIVE[k];
-        table[128 - k] = -POSITIVE[k];
+    while k < 256 {
+        let (here, there) = (tanh_at(k), tanh_at(k + 1));
+        table[k] = here as u32 & 0xffff | ((there - here) as u32) << 16;
         k += 1;
     }
     table
 };
+
+const fn tanh_at(k: usize) -> i32 {
+    match k >= 128 {
+        true => POSITIVE[k - 128] as i32,
+        false => -(POSITIVE[128 - k] as i32),
+    }
+}
 
 #[rustfmt::skip]
 const POSITIVE: [i16; 129] = [

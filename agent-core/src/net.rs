@@ -279,10 +279,13 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
+    /// Of the arguments that are tried; a prime under Miri, which takes hours for all of them.
+    const EVERY: usize = if cfg!(miri) { 9973 } else { 1 };
+
     #[test]
     fn tanh_stays_within_its_stated_error() {
         let mut worst = 0.0f64;
-        for i in -1_200_000..=1_200_000 {
+        for i in (-1_200_000..=1_200_000).step_by(EVERY) {
             let x = i as f32 * 1e-5;
             worst = worst.max((f64::from(tanh(x)) - f64::from(x).tanh()).abs());
         }
@@ -303,7 +306,7 @@ mod tests {
 
     #[test]
     fn sine_and_cosine_stay_within_their_stated_error() {
-        for i in -2_000_000..=2_000_000 {
+        for i in (-2_000_000..=2_000_000).step_by(EVERY) {
             let y = i as f32 * 1e-5;
             let (s, c) = sin_cos_pi(y);
             // Reduced first: f64 sine of a large product is itself inexact at 1e-15, far below.

@@ -2,11 +2,11 @@
 
 mod sample;
 
-use agent_core::agent::{Action, Agent, ArmError, Mode};
+use agent_core::agent::{Action, Agent, AgentState, ArmError, Mode};
 use agent_core::message::{Patch, Span};
 use agent_core::policy::Policy;
 use proptest::prelude::*;
-use sample::{Random, bytes, header, layers, plane, published};
+use sample::{Random, Shown, bytes, header, layers, plane, plane_header, plane_layers, published};
 
 const ALL: Span = Span { first: 0, last: 9 };
 
@@ -124,6 +124,34 @@ fn too_little_working_memory_is_refused() {
     let error = Agent::new(policy, &mut workspace).err().unwrap();
     let given = needed - 1;
     assert_eq!(error, ArmError::Workspace { needed, given });
+}
+
+/// The published network needs 298 floats; with one less some of its layers would still fit.
+#[test]
+fn a_step_without_enough_working_memory_is_no_input_and_breaks_nothing() {
+    let blob = published(0);
+    let policy = Policy::parse(bytes(&blob)).unwrap();
+    let mut workspace = vec![0.0; policy.workspace_len()];
+    let shown = Shown::all(&policy, 1.0);
+    let observation = shown.at([0.5, 0.0], 1);
+    for given in 0..policy.workspace_len() {
+        let mut state = AgentState::new();
+        let action = state.step(&policy, &mut workspace[..given], &observation);
+        assert_eq!(action, Action::none(Mode::Waiting), "{given} floats");
+        let action = state.step(&policy, &mut workspace, &observation);
+        assert_eq!(action.mode, Mode::Active, "after {given} floats");
+    }
+}
+
+/// A disc over the origin, which is where nobody has said that the agent is.
+#[test]
+fn an_agent_that_was_never_told_its_place_leaves_no_disc() {
+    let mut header = plane_header();
+    header.limits.keep_out[0].centre = [0.0, 0.0];
+    let blob = sample::blob(&header, &plane_layers(3));
+    let policy = Policy::parse(bytes(&blob)).unwrap();
+    let mut state = AgentState::new();
+    assert_eq!(state.idle(&policy, 5_000), Action::none(Mode::Waiting));
 }
 
 /// 500 steps on noise, walls at all distances. The digest is that of the first version that ran:

@@ -135,24 +135,24 @@ pub fn dense(
 }
 
 /// One tile: `smlad` multiplies two pairs of halves and adds both products, `sxtb16` leaves the low
-/// byte of each half.
+/// byte of each half. r8 and r10 sum whole halves, r9 and r11 their low bytes.
 macro_rules! tile {
     () => {
         concat!(
-            "ldmia {x}!, {{r4, r6}}\n",
-            "ldmia {tile}!, {{r0, r1, r2, r3}}\n",
-            "smlad {whole0}, r0, r4, {whole0}\n",
-            "smlad {whole1}, r1, r4, {whole1}\n",
+            "ldmia r12!, {{r4, r6}}\n",
+            "ldmia lr!, {{r0, r1, r2, r3}}\n",
+            "smlad r8, r0, r4, r8\n",
+            "smlad r10, r1, r4, r10\n",
             "sxtb16 r0, r0\n",
             "sxtb16 r1, r1\n",
-            "smlad {low0}, r0, r4, {low0}\n",
-            "smlad {low1}, r1, r4, {low1}\n",
-            "smlad {whole0}, r2, r6, {whole0}\n",
-            "smlad {whole1}, r3, r6, {whole1}\n",
+            "smlad r9, r0, r4, r9\n",
+            "smlad r11, r1, r4, r11\n",
+            "smlad r8, r2, r6, r8\n",
+            "smlad r10, r3, r6, r10\n",
             "sxtb16 r2, r2\n",
             "sxtb16 r3, r3\n",
-            "smlad {low0}, r2, r6, {low0}\n",
-            "smlad {low1}, r3, r6, {low1}\n",
+            "smlad r9, r2, r6, r9\n",
+            "smlad r11, r3, r6, r11\n",
         )
     };
 }
@@ -161,54 +161,66 @@ macro_rules! tile {
 #[inline(never)]
 pub fn dense_int8(tiles: &[Tile], input: &[[u32; 2]], output: &mut [[i32; QUAD]]) {
     let n = input.len();
-    if n == 0 {
+    // Lengths are those of slices in memory, so that the product cannot overflow.
+    let blocks = match n {
+        0 => 0,
+        _ if tiles.len() < output.len() * n => tiles.len() / n,
+        _ => output.len(),
+    };
+    if blocks == 0 {
         return;
     }
-    let mut tiles = tiles;
-    for output in output {
-        let Some((block, rest)) = tiles.split_at_checked(n) else {
-            return;
-        };
-        tiles = rest;
-        let (mut whole0, mut low0, mut whole1, mut low1) = (0i32, 0i32, 0i32, 0i32);
-        // SAFETY: `n` tiles and `n` pairs of input words are read, each in order, aligned as words.
-        // Of the registers that no operand may be in, r6 is put back; the others are named.
-        unsafe {
-            asm!(
-                "push {{r6}}",
-                "lsrs r5, r5, #1",
-                "bcc 2f",
-                tile!(),
-                "2:",
-                "lsrs r5, r5, #1",
-                "bcc 3f",
-                tile!(),
-                tile!(),
-                "3:",
-                "cmp r5, #0",
-                "beq 5f",
-                "4:", // four tiles
-                tile!(),
-                tile!(),
-                tile!(),
-                tile!(),
-                "subs r5, r5, #1",
-                "bne 4b",
-                "5:",
-                "pop {{r6}}",
-                whole0 = inout(reg) whole0,
-                low0 = inout(reg) low0,
-                whole1 = inout(reg) whole1,
-                low1 = inout(reg) low1,
-                tile = inout(reg) block.as_ptr() => _,
-                x = inout(reg) input.as_ptr() => _,
-                inout("r5") n => _, // counts tiles
-                out("r0") _, out("r1") _, out("r2") _, out("r3") _, out("r4") _,
-                options(readonly),
-            );
-        }
-        let high = |whole: i32, low: i32| whole.wrapping_sub(low) >> 8;
-        *output = [high(whole0, low0), low0, high(whole1, low1), low1];
+    // SAFETY: `tiles` has at least `blocks · n` tiles, `input` `n` pairs of words and `output` at
+    // least `blocks` quads: that is what is read and written, each in order, aligned as words. What
+    // is pushed is popped; r6, which no operand may be in, is put back; all others that change are
+    // named.
+    unsafe {
+        asm!(
+            "push {{r0, r1, r2, r3, r6}}",
+            "2:", // a block
+            "ldrd r12, r5, [sp]",
+            "mov r8, #0",
+            "mov r9, #0",
+            "mov r10, #0",
+            "mov r11, #0",
+            "lsrs r5, r5, #1",
+            "bcc 3f",
+            tile!(),
+            "3:",
+            "lsrs r5, r5, #1",
+            "bcc 4f",
+            tile!(),
+            tile!(),
+            "4:",
+            "cmp r5, #0",
+            "beq 6f",
+            "5:", // four tiles
+            tile!(),
+            tile!(),
+            tile!(),
+            tile!(),
+            "subs r5, r5, #1",
+            "bne 5b",
+            "6:",
+            "ldrd r2, r3, [sp, #8]",
+            "sub r8, r8, r9",
+            "asr r8, r8, #8",
+            "sub r10, r10, r11",
+            "asr r10, r10, #8",
+            "stmia r2!, {{r8, r9, r10, r11}}",
+            "subs r3, r3, #1",
+            "strd r2, r3, [sp, #8]",
+            "bne 2b",
+            "add sp, sp, #16",
+            "pop {{r6}}",
+            inout("r0") input.as_ptr() => _,
+            inout("r1") n => _,
+            inout("r2") output.as_mut_ptr() => _,
+            inout("r3") blocks => _,
+            inout("lr") tiles.as_ptr() => _,
+            out("r4") _, out("r5") _, out("r8") _, out("r9") _,
+            out("r10") _, out("r11") _, out("r12") _,
+        );
     }
 }
 

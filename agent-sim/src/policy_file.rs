@@ -1,7 +1,7 @@
 //! Policy blobs from files and from the program itself.
 
 use crate::problem::Problem;
-use agent_core::policy::{Policy, PolicyError};
+use agent_core::policy::{EncodeError, Encoding, Policy, PolicyError, recode};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
@@ -50,6 +50,25 @@ pub enum PolicyFileError {
         origin: String,
         /// What is wrong with it.
         source: PolicyError,
+    },
+    /// This machine does not compute what the policy's maker did.
+    #[error(
+        "the policy {origin} fails its self-test: this machine or this build does not compute what \
+         its maker's did; export it again with this version's trainer"
+    )]
+    SelfTest {
+        /// Where it comes from.
+        origin: String,
+    },
+    /// The policy cannot be written in this form.
+    #[error("the policy {origin} cannot be written with {} weights: {source}", name(*encoding))]
+    Recode {
+        /// Where it comes from.
+        origin: String,
+        /// The form asked for.
+        encoding: Encoding,
+        /// What stands against it.
+        source: EncodeError,
     },
     /// A policy for something else.
     #[error(
@@ -108,6 +127,14 @@ pub enum PolicyFileError {
         /// Grid points of the problem, along its shorter axis.
         grid: usize,
     },
+}
+
+/// How people call it.
+pub fn name(encoding: Encoding) -> &'static str {
+    match encoding {
+        Encoding::F32 => "f32",
+        Encoding::Int8 => "int8",
+    }
 }
 
 /// What to do about an unusable blob, where the error does not say so itself.
@@ -176,7 +203,30 @@ impl PolicyFile {
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The policy, if it is one for this problem.
+    /// The same policy with its weights stored in another way, from f32 ones, as the newest format
+    /// has it.
+    pub fn recoded(&self, encoding: Encoding) -> Result<Self, PolicyFileError> {
+        let origin = || self.origin.clone();
+        let policy = Policy::parse(self.bytes()).map_err(|source| PolicyFileError::Blob {
+            origin: origin(),
+            source,
+        })?;
+        let mut scratch = vec![0.0; policy.parameters_len()];
+        let mut buffer = vec![0u32; policy.recode_room()];
+        let blob = recode(&policy, encoding, &mut scratch, &mut buffer).map_err(|source| {
+            PolicyFileError::Recode {
+                origin: origin(),
+                encoding,
+                source,
+            }
+        })?;
+        Ok(Self::new(
+            blob,
+            format!("{} with {} weights", self.origin, name(encoding)),
+        ))
+    }
+
+    /// The policy, if it is one for this problem and this machine computes what its maker's did.
     pub fn policy(&self, problem: &Problem) -> Result<Policy<'_>, PolicyFileError> {
         let origin = || self.origin.clone();
         let policy = Policy::parse(self.bytes()).map_err(|source| PolicyFileError::Blob {
@@ -218,6 +268,9 @@ impl PolicyFile {
                 problem: problem.name,
                 grid,
             });
+        }
+        if !policy.self_test(&mut vec![0.0; policy.workspace_len()]) {
+            return Err(PolicyFileError::SelfTest { origin: origin() });
         }
         Ok(policy)
     }

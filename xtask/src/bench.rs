@@ -3,6 +3,7 @@
 use agent_core::{
     agent::Mode,
     message::{Command, Report},
+    policy::Encoding,
 };
 use anyhow::{Context, Result, bail};
 use std::{
@@ -38,25 +39,34 @@ pub fn run(toolchain: &Toolchain, elf: &Path, policies: &[PathBuf]) -> Result<()
         given => given.to_vec(),
     };
     println!(
-        "{:<28} {:>8} {:>13} {:>10} {:>16}",
-        "policy", "MACs", "instructions", "instr/MAC", "rate at 168 MHz"
+        "{:<22} {:<7} {:>8} {:>8} {:>13} {:>10} {:>16}",
+        "policy", "weights", "bytes", "MACs", "instructions", "instr/MAC", "rate at 168 MHz"
     );
     let mut comparable = None;
     for path in policies {
-        let blob = Blob::read(&path)?;
-        let policy = blob.policy()?;
-        let macs = policy.macs();
-        let instructions = measure(elf, &blob)?;
-        println!(
-            "{:<28} {macs:>8} {instructions:>13.0} {:>10.2} {:>13.0} Hz",
-            path.file_name()
-                .unwrap_or(path.as_os_str())
-                .to_string_lossy(),
-            instructions / macs as f64,
-            CLOCK_HZ / (CYCLES_PER_INSTRUCTION * instructions),
-        );
-        if policy.header().problem == peer::PROBLEM {
-            comparable.get_or_insert((path, instructions));
+        let as_it_is = Blob::read(&path)?;
+        let quantised = match as_it_is.policy()?.header().network.encoding {
+            Encoding::F32 => as_it_is.recoded(Encoding::Int8),
+            Encoding::Int8 => None,
+        };
+        for blob in [Some(as_it_is), quantised].into_iter().flatten() {
+            let policy = blob.policy()?;
+            let macs = policy.macs();
+            let instructions = measure(elf, &blob)?;
+            let encoding = policy.header().network.encoding;
+            println!(
+                "{:<22} {:<7} {:>8} {macs:>8} {instructions:>13.0} {:>10.2} {:>13.0} Hz",
+                path.file_stem()
+                    .unwrap_or(path.as_os_str())
+                    .to_string_lossy(),
+                format!("{encoding:?}").to_lowercase(),
+                blob.bytes().len(),
+                instructions / macs as f64,
+                CLOCK_HZ / (CYCLES_PER_INSTRUCTION * instructions),
+            );
+            if policy.header().problem == peer::PROBLEM && encoding == Encoding::F32 {
+                comparable.get_or_insert((path.clone(), instructions));
+            }
         }
     }
     println!(

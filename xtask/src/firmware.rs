@@ -16,11 +16,16 @@ pub fn root() -> &'static Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Where firmware is built: beside the host's files, whose compiler may be another.
-pub fn target_folder() -> PathBuf {
+/// A folder of its own for what is built with another compiler or other flags than the host's files.
+pub fn built_apart(what: &str) -> PathBuf {
     let shared =
         env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    shared.join("firmware")
+    shared.join(what)
+}
+
+/// Where firmware is built.
+pub fn target_folder() -> PathBuf {
+    built_apart("firmware")
 }
 
 /// Selects the image for the emulated board.

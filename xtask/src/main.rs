@@ -1,14 +1,18 @@
 //! `cargo xtask`: what a shell script would do elsewhere, in Rust.
 //!
 //! [`stages`] runs all that CI runs; [`setup`] finds or installs the tools for the firmware;
-//! [`firmware`] builds, measures and runs the image, [`c_library`] does so with agent-core for C.
+//! [`firmware`] builds, measures and runs the image, [`c_library`] does so with agent-core for C;
+//! [`fuzz`] and [`sanitize`] look for what tests do not think of.
 
 mod bench;
 mod c_library;
 mod firmware;
+mod fuzz;
+mod host_bench;
 mod observations;
 mod peer;
 mod run;
+mod sanitize;
 mod setup;
 mod size;
 mod stages;
@@ -23,6 +27,7 @@ use clap::{Parser, Subcommand};
     bin_name = "cargo xtask",
     after_help = "Examples:\n  \
     cargo xtask test\n  \
+    cargo xtask fuzz parse --seconds 600\n  \
     cargo xtask firmware run --policy policies/heat-1d.policy\n  \
     cargo xtask firmware c"
 )]
@@ -33,13 +38,29 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Everything CI needs: set-up, format, lints, firmware, size budget, all tests.
+    /// Everything CI needs: set-up, format, lints, firmware, size budget, all tests, sanitizer and
+    /// fuzzer.
     ///
     /// Installs what it may; what cannot be had is skipped loudly, and is a failure with CI=true.
     Test,
+    /// Look for inputs that break agent-core.
+    Fuzz(fuzz::Options),
+    /// Run agent-core's tests under AddressSanitizer.
+    Sanitize,
+    /// Run agent-core's unit tests in Miri, with a nightly toolchain.
+    Miri,
+    /// Measure on this machine.
+    #[command(subcommand)]
+    Bench(Bench),
     /// The node's image: build it, measure it, run it in the emulator.
     #[command(subcommand)]
     Firmware(Firmware),
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// One control step of heat-1d against the same network in tract, and against the core's peak.
+    Host,
 }
 
 #[derive(Subcommand)]
@@ -77,6 +98,10 @@ enum Firmware {
 fn main() -> ExitCode {
     let result = match Cli::parse().task {
         Task::Test => stages::run(),
+        Task::Fuzz(options) => fuzz::run(&options),
+        Task::Sanitize => sanitize::address(),
+        Task::Miri => sanitize::in_miri(),
+        Task::Bench(Bench::Host) => host_bench::run(),
         Task::Firmware(task) => firmware(task),
     };
     match result {

@@ -5,7 +5,7 @@
 
 use agent_core::{
     message::{Observation, Overview, Patch, Samples, Span},
-    policy::Policy,
+    policy::{Encoding, Policy, recode},
 };
 use anyhow::{Context, Result};
 use std::{
@@ -37,6 +37,21 @@ impl Blob {
             path: path.to_owned(),
             words,
             length: bytes.len(),
+        })
+    }
+
+    /// The same policy with its weights stored in another way; none if they cannot be.
+    pub fn recoded(&self, encoding: Encoding) -> Option<Self> {
+        let policy = self.policy().ok()?;
+        let mut scratch = vec![0.0; policy.parameters_len()];
+        let mut words = vec![0; policy.recode_room()];
+        let length = recode(&policy, encoding, &mut scratch, &mut words)
+            .ok()?
+            .len();
+        Some(Self {
+            path: self.path.clone(),
+            words,
+            length,
         })
     }
 

@@ -1,4 +1,4 @@
-//! The tools the firmware needs: found, or installed where that is allowed.
+//! The tools that the firmware, the fuzzer and Miri need: found, or installed where that is allowed.
 
 use anyhow::{Context, Result, bail};
 use std::{
@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 use xtask::emulator;
+
+use crate::firmware::{built_apart, succeed};
 
 /// What the node's core is called by rustc.
 pub const TARGET: &str = "thumbv7em-none-eabihf";
@@ -220,6 +222,52 @@ pub fn vulkan() -> Result<()> {
     }
     apt_install(&["mesa-vulkan-drivers", "libvulkan1"], found)
         .context("no Vulkan driver: on Debian run `apt-get install mesa-vulkan-drivers libvulkan1`")
+}
+
+/// The fuzzer's driver, in a version that is known to do what is asked of it.
+const CARGO_FUZZ: &str = "0.13.2";
+
+/// Finds `cargo-fuzz`, or installs it beside what is built, and a C++ compiler for libFuzzer;
+/// returns the program.
+pub fn fuzzer() -> Result<PathBuf> {
+    let compiler = || on_path("c++").is_some();
+    if !compiler() {
+        apt_install(&["g++"], compiler)
+            .context("libFuzzer needs a C++ compiler: on Debian run `apt-get install g++`")?;
+    }
+    let tools = built_apart("tools");
+    let installed = tools.join("bin/cargo-fuzz");
+    if let Some(found) = on_path("cargo-fuzz") {
+        return Ok(found);
+    }
+    if !installed.is_file() {
+        let mut install = crate::stages::cargo();
+        install
+            .args(["install", "--locked", "cargo-fuzz", "--version", CARGO_FUZZ])
+            .arg("--root")
+            .arg(&tools);
+        succeed(&mut install).context("cannot install cargo-fuzz")?;
+    }
+    Ok(installed)
+}
+
+/// Finds a nightly toolchain with Miri and prepares its standard library.
+pub fn miri() -> Result<()> {
+    let setup = crate::sanitize::miri("setup");
+    if succeeds_within(&mut { setup }, Duration::from_secs(300)) {
+        return Ok(());
+    }
+    bail!(
+        "no nightly toolchain with Miri: run `rustup toolchain install nightly --component miri \
+         --component rust-src`"
+    )
+}
+
+/// What the compiler calls this machine.
+pub fn host() -> Result<String> {
+    answer(Path::new("rustc"), &["-vV"])
+        .and_then(|version| Some(version.split_once("host: ")?.1.lines().next()?.to_owned()))
+        .context("`rustc -vV` does not name the host")
 }
 
 /// Installs Debian packages until `done`, if we are root on a machine that has apt.

@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow, bail};
 use std::{
     env,
     ffi::OsString,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
 };
@@ -12,6 +12,8 @@ use std::{
 use crate::{
     c_library,
     firmware::{self, succeed},
+    fuzz::{self, Fuzzer},
+    sanitize,
     setup::{self, Toolchain},
     size,
 };
@@ -24,6 +26,9 @@ const EXAMPLES_VARIABLE: &str = "C_EXAMPLE_ELFS";
 
 /// The trainer's kernels; their tests run on whatever Vulkan driver there is, also a software one.
 const GPU: &str = "trainer/gpu";
+
+/// Packages outside the workspace: one is compiled for the fuzzer, one with a large dependency.
+const APART: [&str; 2] = ["agent-core/fuzz/Cargo.toml", "bench/host/Cargo.toml"];
 
 /// The cargo that runs us.
 pub fn cargo() -> Command {
@@ -43,7 +48,12 @@ pub fn run() -> Result<()> {
     log.optional("set-up: Vulkan driver", setup::vulkan);
 
     log.stage("format", || {
-        succeed(cargo().args(["fmt", "--all", "--check"]))
+        succeed(cargo().args(["fmt", "--all", "--check"]))?;
+        for apart in APART {
+            let manifest = ["--manifest-path", apart];
+            succeed(cargo().arg("fmt").args(manifest).arg("--check"))?;
+        }
+        Ok(())
     });
     log.stage("lints", || {
         let lints = [
@@ -90,6 +100,13 @@ pub fn run() -> Result<()> {
         }
         succeed(&mut tests)
     });
+    log.stage("agent-core under AddressSanitizer", sanitize::address);
+    if log.extra("set-up: Miri", setup::miri).is_some() {
+        log.stage("agent-core in Miri", sanitize::in_miri);
+    }
+    if let Some(program) = log.optional("set-up: fuzzer", setup::fuzzer) {
+        fuzz(&mut log, &program);
+    }
     log.finish()
 }
 
@@ -102,6 +119,16 @@ fn examples(log: &mut Log, toolchain: &Toolchain) -> Option<OsString> {
     });
     log.stage("agent-core size", || size::check_library(toolchain));
     built
+}
+
+/// Every fuzz target, for as long as `cargo xtask fuzz` runs it.
+fn fuzz(log: &mut Log, program: &Path) -> Option<()> {
+    let options = fuzz::Options::default();
+    let fuzzer = log.stage("fuzz targets", || Fuzzer::build(program, &options))?;
+    for target in options.targets() {
+        log.stage(target.stage(), || fuzzer.run(*target));
+    }
+    Some(())
 }
 
 /// Builds and measures the image.
@@ -121,6 +148,7 @@ fn image(log: &mut Log, toolchain: &Toolchain) -> Option<PathBuf> {
 
 enum Outcome {
     Passed,
+    NotHere(anyhow::Error),
     Skipped(anyhow::Error),
     Failed(anyhow::Error),
 }
@@ -140,6 +168,12 @@ impl Log {
     /// Runs a stage whose failure only means that others cannot be run on this machine.
     fn optional<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Option<T> {
         self.record(name, run, Outcome::Skipped)
+    }
+
+    /// Runs a stage whose failure means that others cannot be run, which is no failure in CI either:
+    /// they need a compiler that is not the workspace's.
+    fn extra<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Option<T> {
+        self.record(name, run, Outcome::NotHere)
     }
 
     fn record<T>(
@@ -178,6 +212,7 @@ impl Log {
         for (name, elapsed, outcome) in &self.stages {
             let (verdict, why) = match outcome {
                 Outcome::Passed => ("passed", None),
+                Outcome::NotHere(why) => ("not here", Some(why)),
                 Outcome::Skipped(why) => {
                     skipped += 1;
                     ("SKIPPED", Some(why))

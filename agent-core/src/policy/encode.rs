@@ -1,11 +1,15 @@
 //! Writing blobs: what the trainer's export does, and what a converter of foreign policies needs.
 
 use super::prologue::{Prologue, checksum};
-use super::{Encoding, FORMAT, Header, PROLOGUE, Policy, PolicyError, Probe, WEIGHTS_ALIGN};
+use super::{
+    Encoding, FORMAT, Header, MAX_CONVOLUTIONS, MAX_LAYERS, PROLOGUE, Policy, PolicyError, Probe,
+    WEIGHTS_ALIGN,
+};
 use crate::int8;
 use crate::message::Span;
-use crate::net::{dense_len, pack_dense};
+use crate::net::{dense_len, pack_dense, unpack_dense};
 use core::fmt;
+use heapless::Vec;
 
 /// The trained numbers of one dense layer.
 #[derive(Debug, Clone, Copy)]
@@ -91,6 +95,29 @@ pub fn encode<'b>(
         .ok_or(EncodeError::BufferTooSmall)?
         .map(f32::to_le_bytes);
     write(header, probe, layers, blob)
+}
+
+/// Writes a policy with f32 weights anew, as the newest format has it and with its weights stored as
+/// asked. `scratch` takes the weights in between: [`Policy::parameters_len`] floats.
+pub fn recode<'b>(
+    policy: &Policy,
+    encoding: Encoding,
+    mut scratch: &mut [f32],
+    buffer: &'b mut [u32],
+) -> Result<&'b [u8], EncodeError> {
+    let mut layers = Vec::<DenseWeights, { MAX_CONVOLUTIONS + 3 * MAX_LAYERS }>::new();
+    for (inputs, outputs, packed) in policy.packed_layers() {
+        let room = scratch.split_off_mut(..(inputs + 1) * outputs);
+        let (weights, bias) = room
+            .and_then(|room| room.split_at_mut_checked(inputs * outputs))
+            .ok_or(EncodeError::BufferTooSmall)?;
+        unpack_dense(packed, inputs, weights, bias);
+        // There is room for as many as a header can hold.
+        let _ = layers.push(DenseWeights { weights, bias });
+    }
+    let mut header = policy.header().clone();
+    header.network.encoding = encoding;
+    encode(&header, &layers, buffer)
 }
 
 /// Where the agent of the probe is, as a share of the domain along each axis: nowhere special.

@@ -11,7 +11,7 @@ mod header;
 mod prologue;
 mod read;
 
-pub use encode::{DenseWeights, EncodeError, encode};
+pub use encode::{DenseWeights, EncodeError, encode, recode};
 pub(crate) use error::field;
 pub use error::{Fault, FieldName, PolicyError};
 pub use header::{
@@ -191,6 +191,25 @@ impl<'a> Policy<'a> {
                 weights = rest;
                 Some((inputs, outputs, packed))
             })
+    }
+
+    /// Weights and biases of all layers.
+    pub fn parameters_len(&self) -> usize {
+        let network = &self.header.network;
+        let convolutions = network.convolutions.iter();
+        let convolutions = convolutions.map(|c| (c.fan_in() + 1) * usize::from(c.outputs));
+        let dense = network.layers();
+        let dense = dense.map(|l| (usize::from(l.inputs) + 1) * usize::from(l.outputs));
+        convolutions.chain(dense).sum()
+    }
+
+    /// Words that are enough to write the policy anew, whatever way its weights are stored.
+    pub fn recode_room(&self) -> usize {
+        // A header of a few hundred bytes, weights padded to whole blocks, the probe and room to run.
+        4096 + 2 * self.weights.len()
+            + 8 * self.parameters_len() / 4
+            + self.sizes.samples
+            + 2 * self.sizes.workspace()
     }
 
     fn convolutions(&self) -> Option<Plan> {

@@ -4,12 +4,14 @@ use super::progress::Progress;
 use super::scenario_args::ScenarioArgs;
 use super::table::{number, table};
 use super::{VERSION, print, provenance, use_threads};
+use agent_core::policy::Encoding;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::BlownUp;
 use agent_sim::metrics::{Score, Summary};
+use agent_sim::policy_file;
 use agent_sim::problem::{Drives, Episode, ErrorSensing, Headline, Problem, Records};
 use agent_sim::scenario::{Kind, Scenario, Team, fault_seed};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -26,12 +28,46 @@ pub struct EvalArgs {
     /// Number of episodes [default: all of a set, 50 fresh ones]
     #[arg(long, value_name = "N")]
     episodes: Option<usize>,
+    /// Store the policy's weights in this way first, and say what that costs
+    #[arg(long, value_enum, value_name = "FORM")]
+    weights: Option<Weights>,
     /// Print one JSON object and nothing else
     #[arg(long)]
     json: bool,
     /// Threads to use [default: all cores]; results do not depend on it
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+}
+
+/// How weights are stored.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Weights {
+    /// 32-bit floats
+    F32,
+    /// 8-bit integers with a scale for each output
+    Int8,
+}
+
+impl From<Weights> for Encoding {
+    fn from(weights: Weights) -> Self {
+        match weights {
+            Weights::F32 => Self::F32,
+            Weights::Int8 => Self::Int8,
+        }
+    }
+}
+
+/// What storing weights in another way costs, on the same episodes.
+#[derive(Serialize)]
+struct Recoding {
+    weights: &'static str,
+    /// The headline figure with the weights as they were, and as they are now.
+    before: f64,
+    after: f64,
+    /// Of these two.
+    ratio: f64,
+    bytes_before: usize,
+    bytes_after: usize,
 }
 
 /// What `--json` prints.
@@ -52,6 +88,9 @@ struct Evaluation<'a> {
     headline: &'a str,
     #[serde(flatten)]
     summary: Summary,
+    /// With `--weights`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recoding: Option<Recoding>,
 }
 
 pub fn eval(args: &EvalArgs) -> anyhow::Result<()> {
@@ -59,11 +98,39 @@ pub fn eval(args: &EvalArgs) -> anyhow::Result<()> {
     let mut scenario = args.scenario.scenario()?;
     scenario.agents = args.agents.or(scenario.agents);
     scenario.set.clone_from(&args.set);
-    let team = scenario.team()?;
+    let mut team = scenario.team()?;
     let episodes = scenario.episodes(&team, args.episodes)?;
+    let before = match args.weights {
+        None => None,
+        Some(_) => {
+            let policy = team.parsed_policy();
+            let experiment = team.experiment(policy.as_ref());
+            Some(evaluate(&experiment, &episodes, "as it is")?)
+        }
+    };
+    let mut recoding = None;
+    if let (Some(weights), Some(before)) = (args.weights, &before) {
+        let Some(file) = &team.policy else {
+            anyhow::bail!("--weights belongs to --controller policy");
+        };
+        let recoded = file.recoded(weights.into())?;
+        recoding = Some(Recoding {
+            weights: policy_file::name(weights.into()),
+            before: headline(&team.problem, before),
+            after: f64::NAN,
+            ratio: f64::NAN,
+            bytes_before: file.bytes().len(),
+            bytes_after: recoded.bytes().len(),
+        });
+        team.policy = Some(recoded);
+    }
     let policy = team.parsed_policy();
     let experiment = team.experiment(policy.as_ref());
     let summary = evaluate(&experiment, &episodes, "episodes")?;
+    if let Some(recoding) = &mut recoding {
+        recoding.after = headline(&team.problem, &summary);
+        recoding.ratio = recoding.after / recoding.before;
+    }
     if args.json {
         let evaluation = Evaluation {
             problem: team.problem.name,
@@ -79,10 +146,17 @@ pub fn eval(args: &EvalArgs) -> anyhow::Result<()> {
             version: VERSION,
             headline: headline_name(&team.problem),
             summary,
+            recoding,
         };
         return print(&(serde_json::to_string_pretty(&evaluation)? + "\n"));
     }
-    let mut rows = vec![(team.kind.name().to_owned(), summary)];
+    let mut rows = Vec::new();
+    let mut name = team.kind.name().to_owned();
+    if let (Some(recoding), Some(before)) = (&recoding, before) {
+        rows.push((format!("{name} as it is"), before));
+        name += &format!(", {} weights", recoding.weights);
+    }
+    rows.push((name, summary));
     rows.extend(yardsticks(&team, &experiment, &episodes)?);
     rows.extend(variants(&scenario, &episodes)?);
     print(&format!(
@@ -92,8 +166,37 @@ pub fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         episodes.len(),
         scenario.set,
         summary_table(&team.problem, &rows),
-        notes(&team.problem, team.agents),
+        cost(&team.problem, recoding.as_ref()) + &notes(&team.problem, team.agents),
     ))
+}
+
+/// The figure that the published table shows.
+fn headline(problem: &Problem, summary: &Summary) -> f64 {
+    match problem.scoring.headline {
+        Headline::Final => summary.final_error.mean,
+        Headline::TimeMean => summary.time_mean.mean,
+    }
+}
+
+/// What other weights cost, in a sentence.
+fn cost(problem: &Problem, recoding: Option<&Recoding>) -> String {
+    let Some(r) = recoding else {
+        return String::new();
+    };
+    let figure = match problem.scoring.headline {
+        Headline::Final => "final error",
+        Headline::TimeMean => "time-mean error",
+    };
+    format!(
+        "  {} weights: {figure} {} instead of {}, {:.3} times; {} bytes instead of {}, {:.3} times.\n",
+        r.weights,
+        number(r.after),
+        number(r.before),
+        r.ratio,
+        r.bytes_after,
+        r.bytes_before,
+        r.bytes_after as f64 / r.bytes_before as f64,
+    )
 }
 
 /// No control and proportional feedback, on the same episodes with the same faults.

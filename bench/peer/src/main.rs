@@ -18,7 +18,7 @@ use core::{f32::consts::PI, panic::PanicInfo, slice};
 
 use agent_core::{
     agent::{Action, Agent, Mode},
-    message::{Observation, Patch, Span},
+    message::{Patch, Span},
     policy::{Channel, Dense, Fusion, Header, MAX_LAYERS, Policy, stated_length},
 };
 use cortex_m::{
@@ -141,7 +141,7 @@ fn act(policy: Policy, patch: &[f32]) -> Action {
     let patch = Patch::line(patch, target, Span { first: 0, last });
     let workspace = singleton!(: [f32; WORKSPACE] = [0.0; WORKSPACE]).expect("used once");
     let mut agent = Agent::new(policy, workspace).expect("room for a node's policy");
-    agent.step(&Observation::of_patch(0, [POSITION, 0.0], patch))
+    agent.step(&patch, [POSITION, 0.0], 0)
 }
 
 /// Ends the run unless the library's outputs give agent-core's action.

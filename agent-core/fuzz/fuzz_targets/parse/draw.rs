@@ -1,0 +1,196 @@
+//! A header drawn field by field, and weights to go with it: what can be written can be read.
+
+use crate::{Words, examine};
+use agent_core::policy::{
+    Activation, Channel, Dense, DenseWeights, Disc, Fusion, Header, Norm, encode,
+};
+use agent_core_fuzz::{blobs, script::Script};
+
+/// Bytes of the longest blob that is tried.
+const LONGEST: usize = 1 << 13;
+
+/// Draws a policy as the script says, writes it and examines what was written.
+pub fn try_drawn(script: &mut Script) {
+    let [plane, line] = blobs::small_headers();
+    let mut header = match script.below(2) {
+        0 => line,
+        _ => plane,
+    };
+    let drawn = script.u16();
+    let parts: [fn(&mut Header, &mut Script); 4] = [sensing, network, limits, timing];
+    for (k, part) in parts.iter().enumerate() {
+        if drawn >> k & 1 == 1 {
+            part(&mut header, script);
+        }
+    }
+    // Networks whose layers do not follow from one another are refused early.
+    if !script.rarely(16) {
+        connect(&mut header);
+    }
+
+    let pattern: Vec<f32> = (0..=script.below(8)).map(|_| script.f32()).collect();
+    let mut numbers = pattern.iter().copied().cycle();
+    let sizes = |layer: &Dense| (usize::from(layer.inputs), usize::from(layer.outputs));
+    let floats: usize = header
+        .network
+        .layers()
+        .map(|l| (sizes(l).0 + 1) * sizes(l).1)
+        .sum();
+    if 4 * floats > LONGEST {
+        return;
+    }
+    let layers: Vec<[Vec<f32>; 2]> = header
+        .network
+        .layers()
+        .map(|layer| {
+            let (inputs, outputs) = sizes(layer);
+            [inputs * outputs, outputs].map(|n| numbers.by_ref().take(n).collect())
+        })
+        .collect();
+    let layers: Vec<DenseWeights> = layers
+        .iter()
+        .map(|[weights, bias]| DenseWeights { weights, bias })
+        .collect();
+
+    let mut buffer = vec![0; LONGEST / 4];
+    let Ok(blob) = encode(&header, &layers, &mut buffer) else {
+        return;
+    };
+    let examined = examine(&Words::of(blob), script);
+    let finite = layers
+        .iter()
+        .flat_map(|layer| layer.weights.iter().chain(layer.bias))
+        .all(|weight| weight.is_finite());
+    assert_eq!(examined.is_ok(), finite, "{examined:?} of {header:?}");
+}
+
+fn sensing(header: &mut Header, script: &mut Script) {
+    let sensing = &mut header.sensing;
+    sensing.axes = match script.below(16) {
+        0..7 => 1,
+        7..14 => 2,
+        _ => script.u8(),
+    };
+    sensing.window = size(script);
+    sensing.samples = match script.below(4) {
+        0 => size(script),
+        _ => sensing.window,
+    };
+    sensing.target = script.u8() & 1 == 1;
+    let channels = match (sensing.axes, script.below(16)) {
+        (2, 0..15) => 1,
+        (_, given) => given % 5,
+    };
+    sensing.channels = (0..channels)
+        .map(|k| match sensing.axes == 2 || script.below(2) == k % 2 {
+            true => Channel::Error,
+            false => Channel::Slope,
+        })
+        .collect();
+    sensing.error_limit = script.f32().abs();
+    sensing.wide = match script.below(4) {
+        0 | 1 => None,
+        2 => Some([script.below(6), 1]),
+        _ => Some([script.below(80), script.below(80)]),
+    };
+}
+
+fn network(header: &mut Header, script: &mut Script) {
+    let network = &mut header.network;
+    for part in [&mut network.branch, &mut network.trunk, &mut network.head] {
+        let layers = script.below(part.capacity() as u8 + 1);
+        *part = (0..layers).map(|_| layer(script)).collect();
+    }
+    let frequencies = script.below(network.frequencies.capacity() as u8 + 1);
+    network.frequencies = (0..frequencies).map(|_| script.f32()).collect();
+    network.fusion = match script.below(2) {
+        0 => Fusion::Concatenate,
+        _ => Fusion::Multiply,
+    };
+}
+
+fn layer(script: &mut Script) -> Dense {
+    Dense {
+        inputs: script.u8().into(),
+        outputs: size(script),
+        norm: match script.below(2) {
+            0 => Norm::None,
+            _ => Norm::Soft,
+        },
+        activation: match script.below(3) {
+            0 => Activation::Identity,
+            1 => Activation::Tanh,
+            _ => Activation::Relu,
+        },
+    }
+}
+
+fn limits(header: &mut Header, script: &mut Script) {
+    let limits = &mut header.limits;
+    limits.force = (!script.rarely(4)).then(|| script.f32().abs());
+    limits.velocity = (!script.rarely(4)).then(|| script.f32().abs());
+    for axis in 0..2 {
+        limits.low[axis] = script.f32();
+        limits.high[axis] = limits.low[axis] + script.f32().abs();
+    }
+    let discs = script.below(limits.keep_out.capacity() as u8 + 1);
+    limits.keep_out = (0..discs)
+        .map(|_| Disc {
+            centre: [script.f32(), script.f32()],
+            radius: script.f32().abs(),
+        })
+        .collect();
+}
+
+fn timing(header: &mut Header, script: &mut Script) {
+    let timing = &mut header.timing;
+    timing.period_us = match script.below(2) {
+        0 => script.u16().into(),
+        _ => script.u32(),
+    };
+    timing.late_us = script.u32();
+    timing.fail_safe_us = timing.late_us.wrapping_add(script.u16().into());
+}
+
+/// Small, or now and then any.
+fn size(script: &mut Script) -> u16 {
+    match script.below(32) {
+        0..31 => 1 + u16::from(script.below(20)),
+        _ => script.u16(),
+    }
+}
+
+/// Gives every layer the inputs that come before it, and the last as many outputs as there are
+/// things to do.
+fn connect(header: &mut Header) {
+    let (sensing, limits) = (&header.sensing, &header.limits);
+    let axes = usize::from(sensing.axes);
+    let features = match axes {
+        1 => usize::from(sensing.samples) * sensing.channels.len(),
+        _ => usize::from(sensing.window).pow(2),
+    } + sensing.wide_len();
+    let outputs = usize::from(limits.force.is_some()) + limits.velocity.map_or(0, |_| axes);
+    let network = &mut header.network;
+    let fourier = 2 * axes * network.frequencies.len();
+    let chain = |layers: &mut [Dense], mut length: usize| {
+        for layer in layers {
+            layer.inputs = length as u16;
+            length = layer.outputs.into();
+        }
+        length
+    };
+    let seen = chain(&mut network.branch, features);
+    // Only equal lengths can be multiplied.
+    if let (Fusion::Multiply, Some(last)) = (network.fusion, network.trunk.last_mut()) {
+        last.outputs = seen as u16;
+    }
+    let placed = chain(&mut network.trunk, fourier);
+    let fused = match network.fusion {
+        Fusion::Concatenate => seen + placed,
+        Fusion::Multiply => seen,
+    };
+    if let Some(last) = network.head.last_mut() {
+        last.outputs = outputs as u16;
+    }
+    chain(&mut network.head, fused);
+}
