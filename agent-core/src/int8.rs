@@ -30,20 +30,28 @@ pub(crate) const fn dense_len(inputs: usize, outputs: usize) -> usize {
 
 /// Checks that a network's layers can be run with 8-bit weights.
 pub(crate) fn check(network: &Network) -> Result<(), PolicyError> {
-    let layers = network.layers().count();
-    for (index, layer) in network.layers().enumerate() {
-        let hidden = index + 1 < layers;
-        if hidden != (layer.activation == Activation::Tanh) {
-            return field(FieldName::Encoding, Fault::Int8Tanh);
-        }
-        if hidden && !usize::from(layer.outputs).is_multiple_of(QUAD) {
-            return field(FieldName::Encoding, Fault::Int8Outputs);
+    let name = FieldName::Encoding;
+    let (branch, trunk) = (&network.branch[..], &network.trunk[..]);
+    let Some((last, head)) = network.head.split_last() else {
+        return field(name, Fault::Int8Parts);
+    };
+    if branch.is_empty() || trunk.is_empty() {
+        return field(name, Fault::Int8Parts);
+    }
+    for hidden in [branch, trunk, head] {
+        for layer in hidden {
+            if layer.activation != Activation::Tanh {
+                return field(name, Fault::Int8Tanh);
+            }
+            if !usize::from(layer.outputs).is_multiple_of(QUAD) {
+                return field(name, Fault::Int8Outputs);
+            }
         }
     }
-    if network.branch.is_empty() || network.head.is_empty() || network.trunk.is_empty() {
-        return field(FieldName::Encoding, Fault::Int8Parts);
+    match last.activation {
+        Activation::Tanh => field(name, Fault::Int8Tanh),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// A layer, taken apart.
@@ -293,10 +301,13 @@ fn hidden(
 /// The bits of the head's inputs, behind branch and trunk.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 fn head_bits(network: &Network, weights: &[f32]) -> Option<u32> {
-    let before = network.branch.iter().chain(&network.trunk);
-    let length = |l: &Dense| dense_len(usize::from(l.inputs), usize::from(l.outputs));
-    let bits = weights.get(before.map(length).sum::<usize>())?;
-    Some(bits.to_bits())
+    let mut before = 0;
+    for part in [&network.branch, &network.trunk] {
+        for layer in part {
+            before += dense_len(usize::from(layer.inputs), usize::from(layer.outputs));
+        }
+    }
+    Some(weights.get(before)?.to_bits())
 }
 
 /// The largest magnitude.

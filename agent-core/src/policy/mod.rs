@@ -275,39 +275,40 @@ impl<'a> Policy<'a> {
         workspace: &mut [f32],
     ) -> Option<[f32; 3]> {
         let network = &self.header.network;
-        if network.encoding == Encoding::Int8 {
-            let Room { joint, a, b, .. } = self.room(workspace)?;
-            let fourier = |to: &mut [f32]| fourier(&network.frequencies, scaled_position, to);
-            let features = self.sizes.features;
-            return int8::infer(network, self.weights, features, fourier, joint, a, b);
-        }
-        if network.convolutions.is_empty() {
-            return self.infer_lockstep(scaled_position, workspace);
-        }
         let Room {
             errors,
             joint,
-            a,
-            b,
+            mut a,
+            mut b,
             rows,
         } = self.room(workspace)?;
-        let (first, layers) = network.branch.split_first()?;
-        let mut weights = self.weights;
-        let sums = b.get_mut(..usize::from(first.outputs))?;
-        let wide = a.get(..self.sizes.features)?;
-        let feature_row =
-            |row, to: &mut [f32]| observe::plane_row(&self.header.sensing, inside, errors, row, to);
-        self.convolutions()?.run(
-            &mut weights,
-            first,
-            network.flatten,
-            wide,
-            rows,
-            sums,
-            feature_row,
-        )?;
-        net::finish(first.norm, first.activation, sums);
-        let length = sums.len();
+        let mut length = self.sizes.features;
+        if network.encoding == Encoding::Int8 {
+            let fourier = |to: &mut [f32]| fourier(&network.frequencies, scaled_position, to);
+            return int8::infer(network, self.weights, length, fourier, joint, a, b);
+        }
+        let (mut weights, mut layers) = (self.weights, &network.branch[..]);
+        if !network.convolutions.is_empty() {
+            let (first, rest) = network.branch.split_first()?;
+            let sums = b.get_mut(..usize::from(first.outputs))?;
+            let wide = a.get(..length)?;
+            let feature_row = |row, to: &mut [f32]| {
+                observe::plane_row(&self.header.sensing, inside, errors, row, to)
+            };
+            self.convolutions()?.run(
+                &mut weights,
+                first,
+                network.flatten,
+                wide,
+                rows,
+                sums,
+                feature_row,
+            )?;
+            net::finish(first.norm, first.activation, sums);
+            length = sums.len();
+            layers = rest;
+            core::mem::swap(&mut a, &mut b);
+        }
         run(
             network,
             weights,
@@ -316,8 +317,8 @@ impl<'a> Policy<'a> {
             self.sizes,
             scaled_position,
             joint,
-            b,
             a,
+            b,
         )
     }
 
