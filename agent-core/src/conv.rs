@@ -5,11 +5,11 @@
 //! computes it, in the order row, column, channel.
 
 use crate::net::{self, LANES, dense_len, padded};
-use crate::policy::field;
 use crate::policy::{
     Activation, Convolution, Dense, Encoding, Fault, FieldName, Header, MAX_CONVOLUTIONS,
-    MAX_WIDTH, Norm, PolicyError,
+    MAX_WIDTH, Norm,
 };
+use crate::policy::{Complaint, field};
 use agent_kernels as kernels;
 use heapless::Vec;
 
@@ -60,7 +60,7 @@ impl Stage {
 
 impl Plan {
     /// The plan of a header whose sensing is checked; none without convolutions.
-    pub(crate) fn check(header: &Header) -> Result<Option<Self>, PolicyError> {
+    pub(crate) fn check(header: &Header) -> Result<Option<Self>, Complaint> {
         let name = FieldName::Convolutions;
         let (network, sensing) = (&header.network, &header.sensing);
         if network.convolutions.is_empty() {

@@ -9,9 +9,7 @@
 //! quads of outputs; then [tiles](kernels::Tile), all inputs of the first quad of outputs first.
 
 use crate::net;
-use crate::policy::{
-    Activation, Dense, Fault, FieldName, Fusion, Network, Norm, PolicyError, field,
-};
+use crate::policy::{Activation, Complaint, Dense, Fault, FieldName, Fusion, Network, Norm, field};
 use agent_kernels as kernels;
 use kernels::{QUAD, SUM_LIMIT, Tile};
 
@@ -29,7 +27,7 @@ pub(crate) const fn dense_len(inputs: usize, outputs: usize) -> usize {
 }
 
 /// Checks that a network's layers can be run with 8-bit weights.
-pub(crate) fn check(network: &Network) -> Result<(), PolicyError> {
+pub(crate) fn check(network: &Network) -> Result<(), Complaint> {
     let name = FieldName::Encoding;
     let (branch, trunk) = (&network.branch[..], &network.trunk[..]);
     let Some((last, head)) = network.head.split_last() else {

@@ -102,9 +102,29 @@ impl fmt::Display for PolicyError {
 
 impl core::error::Error for PolicyError {}
 
-/// A [`PolicyError::Field`].
-pub(crate) const fn field<T>(name: FieldName, fault: Fault) -> Result<T, PolicyError> {
-    Err(PolicyError::Field { name, fault })
+/// A [`PolicyError::Field`], as small as it can be handed on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Complaint {
+    name: FieldName,
+    fault: Fault,
+}
+
+impl From<Complaint> for PolicyError {
+    fn from(Complaint { name, fault }: Complaint) -> Self {
+        Self::field(name, fault)
+    }
+}
+
+impl PolicyError {
+    /// Refuses a field.
+    pub(crate) const fn field(name: FieldName, fault: Fault) -> Self {
+        Self::Field { name, fault }
+    }
+}
+
+/// The same where only fields are looked at.
+pub(crate) const fn field<T>(name: FieldName, fault: Fault) -> Result<T, Complaint> {
+    Err(Complaint { name, fault })
 }
 
 /// An enumeration of phrases: a byte each, so that the text is linked only where it is printed.

@@ -1,6 +1,6 @@
 //! What a blob says about itself, and the sizes that follow from it.
 
-use super::error::{Fault, FieldName, PolicyError, field};
+use super::error::{Complaint, Fault, FieldName, field};
 use super::{MAX_CONVOLUTIONS, MAX_DISCS, MAX_FREQUENCIES, MAX_LAYERS, MAX_WIDTH};
 use crate::conv::{KERNEL, Plan};
 use crate::int8;
@@ -321,7 +321,7 @@ impl Sizes {
 
 impl Sensing {
     /// Checks every field; returns the cells of a patch and the length of the features.
-    fn check(&self) -> Result<(usize, usize), PolicyError> {
+    fn check(&self) -> Result<(usize, usize), Complaint> {
         let width = |x: usize| (1..=MAX_WIDTH).contains(&x);
         let (window, samples) = (usize::from(self.window), usize::from(self.samples));
         if !(1..=2).contains(&self.axes) {
@@ -390,7 +390,7 @@ impl Limits {
     }
 
     /// Checks every field for an agent with so many axes.
-    fn check(&self, axes: usize) -> Result<(), PolicyError> {
+    fn check(&self, axes: usize) -> Result<(), Complaint> {
         if self.force.is_some_and(|x| !positive(x)) {
             return field(FieldName::Force, Fault::NotPositive);
         }
@@ -456,7 +456,7 @@ impl Header<'_> {
     }
 
     /// Checks every field and derives all sizes.
-    pub(super) fn check(&self) -> Result<Sizes, PolicyError> {
+    pub(super) fn check(&self) -> Result<Sizes, Complaint> {
         let axes = usize::from(self.sensing.axes);
         let (cells, features) = self.sensing.check()?;
         self.limits.check(axes)?;

@@ -12,7 +12,7 @@ mod prologue;
 mod read;
 
 pub use encode::{DenseWeights, EncodeError, encode, recode};
-pub(crate) use error::field;
+pub(crate) use error::{Complaint, field};
 pub use error::{Fault, FieldName, PolicyError};
 pub use header::{
     Activation, Channel, Convolution, Dense, Disc, Encoding, Fusion, Header, Limits, Network, Norm,
@@ -87,10 +87,16 @@ impl<'a> Policy<'a> {
             .get(PROLOGUE..header_end)
             .ok_or(cut(header_end, "header"))?;
         if header_end > weights_at || !weights_at.is_multiple_of(WEIGHTS_ALIGN) {
-            return field(FieldName::WeightsOffset, Fault::Misplaced);
+            return Err(PolicyError::field(
+                FieldName::WeightsOffset,
+                Fault::Misplaced,
+            ));
         }
         if weights_end > total || prologue.format < 3 && weights_end != total {
-            return field(FieldName::TotalLength, Fault::NotWhereWeightsEnd);
+            return Err(PolicyError::field(
+                FieldName::TotalLength,
+                Fault::NotWhereWeightsEnd,
+            ));
         }
         let weights = bytes
             .get(weights_at..weights_end)
@@ -107,7 +113,10 @@ impl<'a> Policy<'a> {
         let header = reader.header(prologue.format);
         let rest = reader.finish().ok_or(PolicyError::Header)?;
         if !rest.is_empty() {
-            return field(FieldName::HeaderLength, Fault::LongerThanHeader);
+            return Err(PolicyError::field(
+                FieldName::HeaderLength,
+                Fault::LongerThanHeader,
+            ));
         }
         let weights = floats(weights, FieldName::WeightsLength)?;
         let probe = floats(probe, FieldName::ProbeLength)?;
@@ -120,11 +129,17 @@ impl<'a> Policy<'a> {
         }
         let samples = header.probe.map_or(0, |_| sizes.samples);
         if samples != probe.len() {
-            return field(FieldName::TotalLength, Fault::NotWhereProbeEnds);
+            return Err(PolicyError::field(
+                FieldName::TotalLength,
+                Fault::NotWhereProbeEnds,
+            ));
         }
         check_weights(&header, weights)?;
         if header.workspace as usize != sizes.workspace() {
-            return field(FieldName::Workspace, Fault::NotWhatIsNeeded);
+            return Err(PolicyError::field(
+                FieldName::Workspace,
+                Fault::NotWhatIsNeeded,
+            ));
         }
         Ok(Self {
             header,
@@ -405,10 +420,7 @@ struct Room<'w, V> {
 fn floats(bytes: &[u8], name: FieldName) -> Result<&[f32], PolicyError> {
     bytemuck::try_cast_slice(bytes).map_err(|e| match e {
         bytemuck::PodCastError::TargetAlignmentGreaterAndInputNotAligned => PolicyError::Misaligned,
-        _ => PolicyError::Field {
-            name,
-            fault: Fault::NotWords,
-        },
+        _ => PolicyError::field(name, Fault::NotWords),
     })
 }
 
@@ -420,17 +432,17 @@ fn check_weights(header: &Header, mut weights: &[f32]) -> Result<(), PolicyError
     let features = 2.0 * header.sensing.error_limit;
     if network.encoding == Encoding::Int8 {
         let fault = int8::check_weights(network, weights, features);
-        return fault.or_else(|fault| field(FieldName::Network, fault));
+        return fault.map_err(|fault| PolicyError::field(FieldName::Network, fault));
     }
     if let Some(index) = weights.iter().position(|w| !w.is_finite()) {
         return Err(PolicyError::Weight { index });
     }
-    let large = || PolicyError::Field {
-        name: FieldName::Network,
-        fault: Fault::SumsTooLarge,
-    };
+    let large = || PolicyError::field(FieldName::Network, Fault::SumsTooLarge);
     if !(features <= net::LARGEST_SUM) {
-        return field(FieldName::ErrorLimit, Fault::ErrorsTooLarge);
+        return Err(PolicyError::field(
+            FieldName::ErrorLimit,
+            Fault::ErrorsTooLarge,
+        ));
     }
     let mut seen = features;
     if let Some(plan) = Plan::check(header)? {
