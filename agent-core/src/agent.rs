@@ -280,6 +280,7 @@ pub(crate) fn confine(
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 fn saturate(limits: &Limits, outputs: [f32; 3]) -> Action {
     // Our tanh may pass 1 by as much as its error.
+    #[expect(clippy::manual_clamp, reason = "`clamp` has an assertion in it")]
     let share = |x: f32| match crate::net::tanh(x) {
         y if y > 1.0 => 1.0,
         y if y < -1.0 => -1.0,

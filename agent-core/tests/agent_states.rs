@@ -6,7 +6,7 @@ use agent_core::agent::{Action, Agent, AgentState, ArmError, Mode};
 use agent_core::message::{Patch, Span};
 use agent_core::policy::Policy;
 use proptest::prelude::*;
-use sample::{Random, Shown, bytes, header, layers, plane, plane_header, plane_layers, published};
+use sample::{Random, Shown, bytes, plane, plane_header, plane_layers, published};
 
 const ALL: Span = Span { first: 0, last: 9 };
 
@@ -103,19 +103,6 @@ fn an_agent_at_a_wall_does_not_leave_even_blind() {
 }
 
 #[test]
-fn a_network_that_overflows_fails_safe_for_good() {
-    let mut numbers = layers(8, 1);
-    numbers[5].weights.fill(f32::MAX);
-    let words = sample::blob(&header(8), &numbers);
-    let policy = Policy::parse(bytes(&words)).unwrap();
-    let mut workspace = vec![0.0; policy.workspace_len()];
-    let mut agent = Agent::new(policy, &mut workspace).unwrap();
-    for now in 0..5 {
-        assert_eq!(see(&mut agent, 1.0, now), Action::none(Mode::FailedSafe));
-    }
-}
-
-#[test]
 fn too_little_working_memory_is_refused() {
     let blob = published(0);
     let policy = Policy::parse(bytes(&blob)).unwrap();
@@ -154,8 +141,9 @@ fn an_agent_that_was_never_told_its_place_leaves_no_disc() {
     assert_eq!(state.idle(&policy, 5_000), Action::none(Mode::Waiting));
 }
 
-/// 500 steps on noise, walls at all distances. The digest is that of the first version that ran:
-/// no bit of a one-dimensional policy's actions has changed since.
+/// 500 steps on noise, walls at all distances. Format 3 fixes the arithmetic bit for bit, because a
+/// probe written anywhere must give its bits everywhere: this digest changes with the format only.
+/// The last time it did was when format 3 came with another tanh.
 #[test]
 fn the_bits_of_actions_do_not_change_by_accident() {
     let blob = published(1);
@@ -179,7 +167,7 @@ fn the_bits_of_actions_do_not_change_by_accident() {
             digest.update(&value.to_bits().to_le_bytes());
         }
     }
-    assert_eq!(digest.finalize(), 0x4dac_08d3);
+    assert_eq!(digest.finalize(), 0x1efa_6eaf);
 }
 
 /// Any bit pattern, with the awkward ones often.

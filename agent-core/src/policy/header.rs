@@ -509,6 +509,9 @@ impl Header<'_> {
                 if usize::from(layer.inputs) != length {
                     return field(name, Fault::LayerInputs);
                 }
+                if length == 0 {
+                    return field(name, Fault::NoInputs);
+                }
                 let outputs = usize::from(layer.outputs);
                 weights += layer_len(length, outputs);
                 length = outputs;

@@ -428,8 +428,15 @@ fn floats(bytes: &[u8], name: FieldName) -> Result<&[f32], PolicyError> {
 /// whatever it is shown.
 fn check_weights(header: &Header, mut weights: &[f32]) -> Result<(), PolicyError> {
     let network = &header.network;
-    // The slope between two cells is at most the sum of their errors.
-    let features = 2.0 * header.sensing.error_limit;
+    // The slope between two cells is at most the sum of their errors. Errors whose squares are not
+    // normal numbers may pass the limit: see [`observe`].
+    let features = 2.0 * header.sensing.error_limit.max(1e-18);
+    if features > net::LARGEST_SUM {
+        return Err(PolicyError::field(
+            FieldName::ErrorLimit,
+            Fault::ErrorsTooLarge,
+        ));
+    }
     if network.encoding == Encoding::Int8 {
         let fault = int8::check_weights(network, weights, features);
         return fault.map_err(|fault| PolicyError::field(FieldName::Network, fault));
@@ -438,12 +445,6 @@ fn check_weights(header: &Header, mut weights: &[f32]) -> Result<(), PolicyError
         return Err(PolicyError::Weight { index });
     }
     let large = || PolicyError::field(FieldName::Network, Fault::SumsTooLarge);
-    if !(features <= net::LARGEST_SUM) {
-        return Err(PolicyError::field(
-            FieldName::ErrorLimit,
-            Fault::ErrorsTooLarge,
-        ));
-    }
     let mut seen = features;
     if let Some(plan) = Plan::check(header)? {
         let made = plan.bound(&mut weights, seen).ok_or_else(large)?;
@@ -469,7 +470,7 @@ fn check_weights(header: &Header, mut weights: &[f32]) -> Result<(), PolicyError
         Fusion::Concatenate => seen.max(placed),
         Fusion::Multiply => seen * placed.max(1.0),
     };
-    if !(fused <= net::LARGEST_SUM) {
+    if fused > net::LARGEST_SUM {
         return Err(large());
     }
     chain(&network.head, fused).map(|_| ())

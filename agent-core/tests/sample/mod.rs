@@ -3,9 +3,10 @@
 #![allow(dead_code)] // each test file uses its part
 
 use agent_core::message::{Observation, Overview, Patch, Samples, Span};
+use agent_core::net::unpack_dense;
 use agent_core::policy::{
-    Activation, Channel, Dense, DenseWeights, Disc, Fusion, Header, Limits, Network, Norm, Policy,
-    Provenance, Sensing, Timing, encode,
+    Activation, Channel, Convolution, Dense, DenseWeights, Disc, Encoding, Fusion, Header, Limits,
+    Network, Norm, PROLOGUE, Policy, Provenance, Sensing, Timing, encode,
 };
 
 pub const WINDOW: usize = 8;
@@ -15,6 +16,15 @@ pub struct Layer {
     pub inputs: usize,
     pub weights: Vec<f32>,
     pub bias: Vec<f32>,
+}
+
+impl Layer {
+    pub fn weights(&self) -> DenseWeights<'_> {
+        DenseWeights {
+            weights: &self.weights,
+            bias: &self.bias,
+        }
+    }
 }
 
 /// Branch, branch, trunk, trunk, fusion, heads.
@@ -30,7 +40,8 @@ pub fn layers(samples: usize, seed: u64) -> Vec<Layer> {
     layers_of(&sizes, seed)
 }
 
-fn layers_of(sizes: &[(usize, usize)], seed: u64) -> Vec<Layer> {
+/// Made-up layers of these sizes.
+pub fn layers_of(sizes: &[(usize, usize)], seed: u64) -> Vec<Layer> {
     let mut random = Random(seed);
     let layer = |&(inputs, outputs): &(usize, usize)| {
         let scale = (3.0 / inputs as f32).sqrt();
@@ -45,7 +56,7 @@ fn layers_of(sizes: &[(usize, usize)], seed: u64) -> Vec<Layer> {
     sizes.iter().map(layer).collect()
 }
 
-fn dense(inputs: usize, outputs: usize, norm: Norm, activation: Activation) -> Dense {
+pub fn dense(inputs: usize, outputs: usize, norm: Norm, activation: Activation) -> Dense {
     Dense {
         inputs: inputs as u16,
         outputs: outputs as u16,
@@ -116,16 +127,44 @@ pub fn header(samples: usize) -> Header<'static> {
 
 /// A blob in words, so that it is aligned, and its length in bytes.
 pub fn blob(header: &Header, layers: &[Layer]) -> (Vec<u32>, usize) {
-    let numbers: Vec<DenseWeights> = layers
-        .iter()
-        .map(|l| DenseWeights {
-            weights: &l.weights,
-            bias: &l.bias,
-        })
-        .collect();
-    let mut buffer = vec![0; 1 << 15];
+    let numbers: Vec<DenseWeights> = layers.iter().map(Layer::weights).collect();
+    // Packing pads outputs to eight, and the probe needs working memory.
+    let weights: usize = layers.iter().map(|l| l.weights.len() + l.inputs * 8).sum();
+    let mut buffer = vec![0; weights + (1 << 15)];
     let length = encode(header, &numbers, &mut buffer).unwrap().len();
     (buffer, length)
+}
+
+/// The blob with its checksum made right again after a change.
+pub fn resealed(mut words: Vec<u32>, length: usize) -> (Vec<u32>, usize) {
+    let bytes: &mut [u8] = &mut bytemuck::cast_slice_mut(&mut words)[..length];
+    let mut digest = agent_core::message::CRC32.digest();
+    digest.update(&bytes[..PROLOGUE - 4]);
+    digest.update(&bytes[PROLOGUE..]);
+    let crc = digest.finalize();
+    words[7] = crc;
+    (words, length)
+}
+
+/// Bytes of a file as a blob.
+pub fn read(bytes: &[u8]) -> (Vec<u32>, usize) {
+    let mut words = vec![0u32; bytes.len().div_ceil(4)];
+    bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+    (words, bytes.len())
+}
+
+/// A policy's layers as they were before packing: those of f32 weights.
+pub fn unpacked(policy: &Policy) -> Vec<Layer> {
+    let layer = |(inputs, outputs, packed): (usize, usize, &[f32])| {
+        let mut layer = Layer {
+            inputs,
+            weights: vec![0.0; inputs * outputs],
+            bias: vec![0.0; outputs],
+        };
+        unpack_dense(packed, inputs, &mut layer.weights, &mut layer.bias);
+        layer
+    };
+    policy.packed_layers().map(layer).collect()
 }
 
 pub fn bytes(blob: &(Vec<u32>, usize)) -> &[u8] {
@@ -200,6 +239,82 @@ pub fn plane_layers(seed: u64) -> Vec<Layer> {
     layers_of(&PLANE_SIZES, seed)
 }
 
+/// The published 1D policy with 8-bit weights.
+pub fn int8_header(samples: usize) -> Header<'static> {
+    let mut header = header(samples);
+    header.network.encoding = Encoding::Int8;
+    header
+}
+
+/// The policy for the plane with 8-bit weights.
+pub fn int8_plane_header() -> Header<'static> {
+    let mut header = plane_header();
+    header.network.encoding = Encoding::Int8;
+    header
+}
+
+pub fn convolution(
+    inputs: usize,
+    outputs: usize,
+    [stride, padding]: [u8; 2],
+    activation: Activation,
+) -> Convolution {
+    Convolution {
+        inputs: inputs as u16,
+        outputs: outputs as u16,
+        stride,
+        padding,
+        activation,
+    }
+}
+
+/// A policy for the plane that looks at errors and both their slopes through convolutions, beside
+/// them at the whole, and then is as the paper's are: soft normalisation of all that was found, a
+/// dense layer, a trunk, a head.
+pub fn convolved_header(window: usize, convolutions: &[Convolution]) -> Header<'static> {
+    use Activation::{Identity, Tanh};
+    let mut header = plane_header();
+    header.sensing.window = window as u16;
+    header.sensing.samples = window as u16;
+    header.sensing.channels = [Channel::Error, Channel::Slope, Channel::Across]
+        .into_iter()
+        .collect();
+    header.network.convolutions = convolutions.iter().copied().collect();
+    header.network.flatten = Norm::Soft;
+    let side = convolutions
+        .iter()
+        .fold(window, |side, layer| layer.side(side).unwrap());
+    let channels = usize::from(convolutions.last().unwrap().outputs);
+    let flat = side * side * channels + header.sensing.wide_len();
+    header.network.branch = [dense(flat, 16, Norm::None, Tanh)].into_iter().collect();
+    header.network.trunk = [dense(8, 8, Norm::None, Tanh)].into_iter().collect();
+    header.network.head = [dense(24, 3, Norm::None, Identity)].into_iter().collect();
+    header
+}
+
+/// Made-up layers for a header, convolutions first.
+pub fn layers_for(header: &Header, seed: u64) -> Vec<Layer> {
+    let network = &header.network;
+    let convolutions = network.convolutions.iter();
+    let convolutions = convolutions.map(|c| (c.fan_in(), usize::from(c.outputs)));
+    let dense = network.layers();
+    let dense = dense.map(|l| (usize::from(l.inputs), usize::from(l.outputs)));
+    layers_of(&convolutions.chain(dense).collect::<Vec<_>>(), seed)
+}
+
+/// Two convolutions on a window of 6: small, and one of each stride and padding.
+pub fn convolved(seed: u64) -> (Vec<u32>, usize) {
+    use Activation::{Relu, Tanh};
+    let header = convolved_header(
+        6,
+        &[
+            convolution(3, 4, [1, 1], Relu),
+            convolution(4, 5, [2, 0], Tanh),
+        ],
+    );
+    blob(&header, &layers_for(&header, seed))
+}
+
 /// What an agent is shown, owned; by default as much of everything as its policy asks for.
 pub struct Shown {
     pub field: Vec<f32>,
@@ -231,6 +346,43 @@ impl Shown {
         }
     }
 
+    /// Noise in every cell, up to `scale`, with the walls somewhere on each side of the agent's own;
+    /// what lies beyond them is NaN, because nobody may look at it. Digests in tests depend on it.
+    pub fn noise(policy: &Policy, scale: f32, random: &mut Random) -> Self {
+        let mut shown = Self::all(policy, 0.0);
+        let sensing = &policy.header().sensing;
+        let (side, centre) = (sensing.window + 2, 1 + sensing.window / 2);
+        let axes = usize::from(sensing.axes);
+        for span in shown.inside.iter_mut().take(axes) {
+            // The walls are where they are seen half the time.
+            let mut near = |room: u16| random.below(2 * u32::from(room) + 2) as u16;
+            span.first = near(centre).min(centre);
+            span.last = centre + near(side - 1 - centre).min(side - 1 - centre);
+        }
+        let [rows, columns] = shown.inside;
+        let beyond = |k: usize| {
+            let along =
+                |span: Span, at: usize| at < usize::from(span.first) || at > usize::from(span.last);
+            match axes {
+                1 => along(rows, k),
+                _ => {
+                    let side = usize::from(side);
+                    along(rows, k / side) || along(columns, k % side)
+                }
+            }
+        };
+        for cells in [&mut shown.field, &mut shown.target] {
+            for (k, cell) in cells.iter_mut().enumerate() {
+                let noise = scale * random.next();
+                *cell = if beyond(k) { f32::NAN } else { noise };
+            }
+        }
+        for cells in [&mut shown.wide_field, &mut shown.wide_target] {
+            cells.fill_with(|| scale * random.next());
+        }
+        shown
+    }
+
     pub fn patch(&self) -> Patch<'_> {
         Patch {
             field: Samples::new(&self.field),
@@ -256,11 +408,20 @@ impl Shown {
 pub struct Random(pub u64);
 
 impl Random {
+    /// Uniform in 0..`end`, but for a bias of `end` in 2⁶⁴.
+    pub fn below(&mut self, end: u32) -> u32 {
+        (self.bits() % u64::from(end)) as u32
+    }
+
     pub fn next(&mut self) -> f32 {
+        (self.bits() >> 40) as f32 / (1u32 << 23) as f32 - 1.0
+    }
+
+    fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 40) as f32 / (1u32 << 23) as f32 - 1.0
+        z ^ (z >> 31)
     }
 }
