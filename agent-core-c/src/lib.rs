@@ -84,7 +84,7 @@ pub unsafe extern "C" fn agent_policy_explain(
 /// What a status means.
 #[unsafe(no_mangle)]
 pub extern "C" fn agent_status_text(status: i32) -> *const c_char {
-    Status::sentence(status).as_ptr()
+    Status::sentence(status).as_ptr().cast()
 }
 
 /// Checks a policy and makes an agent that waits for its first patch.

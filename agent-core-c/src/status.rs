@@ -73,43 +73,53 @@ impl Status {
         }
     }
 
-    /// What a number that may be none of ours means.
-    pub(crate) fn sentence(number: i32) -> &'static CStr {
-        let status = Self::ALL.iter().find(|status| **status as i32 == number);
-        status.map_or(c"this is no status of agent-core", Self::text)
-    }
-
-    fn text(&self) -> &'static CStr {
-        match self {
-            Self::Ok => c"there is nothing wrong",
-            Self::Null => c"a pointer is null",
-            Self::Misaligned => c"a pointer is not aligned for what it points to",
-            Self::Length => c"a length is more than memory can hold",
-            Self::NotReady => c"the agent has not been initialised, or was refused",
-            Self::PolicyTruncated => c"the policy is cut off",
-            Self::PolicyTrailingBytes => c"the policy is followed by other bytes",
-            Self::NotAPolicy => c"this is not a policy",
-            Self::PolicyFormat => {
-                c"the policy is written in a format that this reader does not know"
-            }
-            Self::PolicyChecksum => c"the policy is damaged",
-            Self::PolicyMisaligned => c"the policy must start on a 4-byte boundary in memory",
-            Self::PolicyHeader => c"the policy's header cannot be decoded",
-            Self::PolicyField => c"a field of the policy has a value that cannot be run",
-            Self::PolicyWeightCount => c"the policy has not as many weights as its layers need",
-            Self::PolicyWeight => c"a weight of the policy is not finite",
-            Self::WorkspaceTooSmall => c"the policy needs more working memory than was given",
-            Self::SelfTest => {
-                c"the policy's self-test gives other actions here than where it was written"
-            }
+    /// What a number that may be none of ours means: all text from there on, each sentence with its
+    /// NUL.
+    pub(crate) fn sentence(number: i32) -> &'static [u8] {
+        let before = Self::ALL.iter().take_while(|s| **s as i32 != number);
+        let mut before = before.count();
+        let mut text = SENTENCES.as_bytes();
+        while before > 0
+            && let Some((byte, rest)) = text.split_first()
+        {
+            before -= usize::from(*byte == 0);
+            text = rest;
         }
+        text
     }
 }
+
+/// One for each status, in the order of [`Status::ALL`], then one for all other numbers.
+///
+/// One text, because a linker takes text that ends in its only NUL together with all other such text:
+/// here that of the sentences which only [`agent_policy_explain`](crate::agent_policy_explain)
+/// writes.
+const SENTENCES: &str = concat!(
+    "there is nothing wrong\0",
+    "a pointer is null\0",
+    "a pointer is not aligned for what it points to\0",
+    "a length is more than memory can hold\0",
+    "the agent has not been initialised, or was refused\0",
+    "the policy is cut off\0",
+    "the policy is followed by other bytes\0",
+    "this is not a policy\0",
+    "the policy is written in a format that this reader does not know\0",
+    "the policy is damaged\0",
+    "the policy must start on a 4-byte boundary in memory\0",
+    "the policy's header cannot be decoded\0",
+    "a field of the policy has a value that cannot be run\0",
+    "the policy has not as many weights as its layers need\0",
+    "a weight of the policy is not finite\0",
+    "the policy needs more working memory than was given\0",
+    "the policy's self-test gives other actions here than where it was written\0",
+    "this is no status of agent-core\0",
+);
 
 /// The sentences are ASCII.
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text().to_str().unwrap_or_default())
+        let sentence = CStr::from_bytes_until_nul(Self::sentence(*self as i32));
+        f.write_str(sentence.unwrap_or_default().to_str().unwrap_or_default())
     }
 }
 

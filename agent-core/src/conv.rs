@@ -5,11 +5,11 @@
 //! computes it, in the order row, column, channel.
 
 use crate::net::{self, LANES, dense_len, padded};
-use crate::policy::field;
 use crate::policy::{
-    Activation, Convolution, Dense, Encoding, Header, MAX_CONVOLUTIONS, MAX_WIDTH, Norm,
-    PolicyError,
+    Activation, Convolution, Dense, Encoding, Fault, FieldName, Header, MAX_CONVOLUTIONS,
+    MAX_WIDTH, Norm,
 };
+use crate::policy::{Complaint, field};
 use agent_kernels as kernels;
 use heapless::Vec;
 
@@ -21,8 +21,16 @@ pub(crate) struct Plan {
     layers: Vec<Stage, MAX_CONVOLUTIONS>,
     /// Outputs of the dense layer behind them.
     outputs: usize,
-    /// Cells of the last one's output along an axis.
-    side: usize,
+    /// Values that the last one gives.
+    pub(crate) flat: usize,
+    /// Floats of their packed weights.
+    pub(crate) weights: usize,
+    /// Floats of three rows of each one's input.
+    rows: usize,
+    /// Most inputs of a cell.
+    fan_in: usize,
+    /// Most outputs of a cell.
+    cell: usize,
 }
 
 /// One convolution and the sizes that follow.
@@ -52,43 +60,48 @@ impl Stage {
 
 impl Plan {
     /// The plan of a header whose sensing is checked; none without convolutions.
-    pub(crate) fn check(header: &Header) -> Result<Option<Self>, PolicyError> {
-        let name = "network.convolutions";
+    pub(crate) fn check(header: &Header) -> Result<Option<Self>, Complaint> {
+        let name = FieldName::Convolutions;
         let (network, sensing) = (&header.network, &header.sensing);
         if network.convolutions.is_empty() {
             return match network.flatten {
                 Norm::None => Ok(None),
-                Norm::Soft => field("network.flatten", "needs convolutions"),
+                Norm::Soft => field(FieldName::Flatten, Fault::NeedsConvolutions),
             };
         }
         if sensing.axes != 2 {
-            return field(name, "need two axes");
+            return field(name, Fault::NeedThePlane);
         }
         if network.encoding != Encoding::F32 {
-            return field(name, "need f32 weights");
+            return field(name, Fault::NeedF32);
         }
         let Some(first) = network.branch.first() else {
-            return field(name, "need a dense layer behind them");
+            return field(name, Fault::NeedDense);
         };
-        let mut layers = Vec::new();
+        let mut plan = Self {
+            layers: Vec::new(),
+            outputs: usize::from(first.outputs).min(MAX_WIDTH),
+            flat: 0,
+            weights: 0,
+            rows: 0,
+            fan_in: 0,
+            cell: 0,
+        };
         let mut side = usize::from(sensing.window);
         let mut channels = sensing.channels.len();
         for layer in &network.convolutions {
             let (inputs, outputs) = (usize::from(layer.inputs), usize::from(layer.outputs));
             if inputs != channels {
-                return field(name, "have one whose inputs are not what comes before it");
+                return field(name, Fault::ConvolutionInputs);
             }
             if !(1..=256).contains(&outputs) {
-                return field(name, "have one without outputs or with over 256");
+                return field(name, Fault::ConvolutionOutputs);
             }
             if !(1..=2).contains(&layer.stride) || layer.padding > 1 {
-                return field(
-                    name,
-                    "have one whose stride is not 1 or 2 or padding not 0 or 1",
-                );
+                return field(name, Fault::ConvolutionSteps);
             }
             let Some(output_side) = layer.side(side) else {
-                return field(name, "have one that is larger than its input");
+                return field(name, Fault::ConvolutionTooLarge);
             };
             let stage = Stage {
                 layer: *layer,
@@ -96,31 +109,15 @@ impl Plan {
                 output_side,
             };
             // There is room for as many as a header can hold.
-            let _ = layers.push(stage);
+            let _ = plan.layers.push(stage);
+            plan.weights += stage.weights();
+            plan.rows += KERNEL * stage.row();
+            plan.fan_in = plan.fan_in.max(layer.fan_in());
+            plan.cell = plan.cell.max(outputs);
             (side, channels) = (output_side, outputs);
         }
-        let plan = Self {
-            layers,
-            outputs: usize::from(first.outputs).min(MAX_WIDTH),
-            side,
-        };
+        plan.flat = side * side * channels;
         Ok(Some(plan))
-    }
-
-    /// Values that the last convolution gives.
-    pub(crate) fn flat(&self) -> usize {
-        self.side * self.side * self.channels()
-    }
-
-    fn channels(&self) -> usize {
-        self.layers
-            .last()
-            .map_or(0, |s| usize::from(s.layer.outputs))
-    }
-
-    /// Floats of their packed weights.
-    pub(crate) fn weights(&self) -> usize {
-        self.layers.iter().map(Stage::weights).sum()
     }
 
     /// Multiply-accumulates.
@@ -128,26 +125,10 @@ impl Plan {
         self.layers.iter().map(Stage::macs).sum()
     }
 
-    /// Most inputs of a cell.
-    fn fan_in(&self) -> usize {
-        self.layers
-            .iter()
-            .map(|s| s.layer.fan_in())
-            .max()
-            .unwrap_or(0)
-    }
-
-    /// Most outputs of a cell.
-    fn cell(&self) -> usize {
-        let outputs = self.layers.iter().map(|s| usize::from(s.layer.outputs));
-        outputs.max().unwrap_or(0)
-    }
-
     /// Floats of working memory: three rows of each layer's input, the inputs and outputs of one
     /// cell, and the sums of the dense layer.
     pub(crate) fn memory(&self) -> usize {
-        let rows: usize = self.layers.iter().map(|s| KERNEL * s.row()).sum();
-        rows + self.fan_in() + self.cell() + padded(self.outputs)
+        self.rows + self.fan_in + self.cell + padded(self.outputs)
     }
 
     /// The greatest magnitude that each stage's sums can have, given that of the input; see
@@ -193,14 +174,15 @@ impl Plan {
             taken: 0,
             squares: 0.0,
         };
-        let first = self.layers.first()?;
-        for row in 0..first.side {
-            let window = stream.next_row(0, first)?;
-            feature_row(row, window)?;
-            stream.rings.first_mut()?.made += 1;
+        let window = self.layers.first()?.side;
+        for row in 0..window {
+            let first = stream.rings.first_mut()?;
+            let values = window * usize::from(first.stage.layer.inputs);
+            feature_row(row, first.next_row(0)?.get_mut(..values)?)?;
+            first.made += 1;
             // The deepest layer that can go on does: nobody's three rows are overwritten unread.
-            while let Some(at) = stream.ready(self) {
-                stream.make_row(self, at, &mut tail)?;
+            while let Some(at) = stream.rings.iter().rposition(Ring::is_ready) {
+                stream.make_row(at, &mut tail)?;
             }
         }
         tail.take(wide, stream.sums);
@@ -242,8 +224,10 @@ impl Tail<'_> {
     }
 }
 
-/// The rows of one layer's input that are there.
+/// One layer, and the rows of its input that are there.
 struct Ring<'a> {
+    stage: Stage,
+    packed: &'a [f32],
     rows: &'a mut [f32],
     /// Rows written so far; the last three of them are there.
     made: usize,
@@ -251,10 +235,63 @@ struct Ring<'a> {
     used: usize,
 }
 
+impl Ring<'_> {
+    /// Where the next row of the input goes, from a column on.
+    fn next_row(&mut self, column: usize) -> Option<&mut [f32]> {
+        let Convolution {
+            inputs, padding, ..
+        } = self.stage.layer;
+        let start = self.made % KERNEL * self.stage.row()
+            + (column + usize::from(padding)) * usize::from(inputs);
+        self.rows.get_mut(start..)
+    }
+
+    /// Whether all the input is there that the next row of output needs.
+    fn is_ready(&self) -> bool {
+        let Convolution {
+            stride, padding, ..
+        } = self.stage.layer;
+        // One past the last row under the kernel; beyond the rim there is none to wait for.
+        let end = (self.used * usize::from(stride) + KERNEL)
+            .saturating_sub(usize::from(padding))
+            .min(self.stage.side);
+        self.used < self.stage.output_side && end <= self.made
+    }
+
+    /// Copies the cells under the kernel for a column of the next row of output.
+    fn gather(&self, column: usize, under: &mut [f32]) -> Option<()> {
+        let Convolution {
+            inputs,
+            stride,
+            padding,
+            ..
+        } = self.stage.layer;
+        let (inputs, stride) = (usize::from(inputs), usize::from(stride));
+        let padding = usize::from(padding);
+        for (k, under) in under.chunks_mut((KERNEL * inputs).max(1)).enumerate() {
+            // Counted with the rows of zeros above.
+            let r = self.used * stride + k;
+            if r < padding || r >= self.stage.side + padding {
+                under.fill(0.0);
+                continue;
+            }
+            let from = (r - padding) % KERNEL * self.stage.row() + column * stride * inputs;
+            copy(self.rows.get(from..)?, under);
+        }
+        Some(())
+    }
+}
+
+/// As many values as both have.
+fn copy(from: &[f32], to: &mut [f32]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
+    }
+}
+
 /// Everything between the first layer's input and the last one's output.
 struct Stream<'a> {
     rings: Vec<Ring<'a>, MAX_CONVOLUTIONS>,
-    weights: Vec<&'a [f32], MAX_CONVOLUTIONS>,
     /// The cells under one kernel.
     under: &'a mut [f32],
     /// One cell of output.
@@ -264,111 +301,48 @@ struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     fn new(plan: &Plan, weights: &mut &'a [f32], memory: &'a mut [f32]) -> Option<Self> {
+        // The zeros at both ends of each row stay, and sums start from zero.
+        memory.fill(0.0);
         let mut rings = Vec::new();
-        let mut packed = Vec::new();
         let mut memory = memory;
         for stage in &plan.layers {
-            let (of_stage, rest) = weights.split_at_checked(stage.weights())?;
-            *weights = rest;
-            packed.push(of_stage).ok()?;
-            let (rows, rest) = memory.split_at_mut_checked(KERNEL * stage.row())?;
-            memory = rest;
-            // The zeros at both ends of each row stay.
-            rows.fill(0.0);
             let ring = Ring {
-                rows,
+                stage: *stage,
+                packed: weights.split_off(..stage.weights())?,
+                rows: memory.split_off_mut(..KERNEL * stage.row())?,
                 made: 0,
                 used: 0,
             };
             rings.push(ring).ok()?;
         }
-        let (under, memory) = memory.split_at_mut_checked(plan.fan_in())?;
-        let (cell, memory) = memory.split_at_mut_checked(plan.cell())?;
-        let sums = memory.get_mut(..padded(plan.outputs))?;
-        sums.fill(0.0);
-        let (sums, _) = sums.as_chunks_mut();
         Some(Self {
             rings,
-            weights: packed,
-            under,
-            cell,
-            sums,
-        })
-    }
-
-    /// Where the next row of a layer's input goes, without the zeros at its ends.
-    fn next_row(&mut self, at: usize, stage: &Stage) -> Option<&mut [f32]> {
-        let ring = self.rings.get_mut(at)?;
-        let start = ring.made % KERNEL * stage.row()
-            + usize::from(stage.layer.padding) * usize::from(stage.layer.inputs);
-        ring.rows
-            .get_mut(start..start + stage.side * usize::from(stage.layer.inputs))
-    }
-
-    /// The deepest layer with all the input there that its next row of output needs.
-    fn ready(&self, plan: &Plan) -> Option<usize> {
-        let layers = plan.layers.iter().zip(&self.rings);
-        layers.enumerate().rev().find_map(|(at, (stage, ring))| {
-            let Convolution {
-                stride, padding, ..
-            } = stage.layer;
-            // One past the last row under the kernel; beyond the rim there is none to wait for.
-            let end = (ring.used * usize::from(stride) + KERNEL)
-                .saturating_sub(usize::from(padding))
-                .min(stage.side);
-            (ring.used < stage.output_side && end <= ring.made).then_some(at)
+            under: memory.split_off_mut(..plan.fan_in)?,
+            cell: memory.split_off_mut(..plan.cell)?,
+            sums: memory.get_mut(..padded(plan.outputs))?.as_chunks_mut().0,
         })
     }
 
     /// Makes one row of a layer's output, cell by cell.
-    fn make_row(&mut self, plan: &Plan, at: usize, tail: &mut Tail) -> Option<()> {
-        let stage = plan.layers.get(at)?;
-        let Convolution {
-            inputs,
-            outputs,
-            stride,
-            padding,
-            activation,
-        } = stage.layer;
-        let (inputs, outputs) = (usize::from(inputs), usize::from(outputs));
-        let (stride, padding) = (usize::from(stride), usize::from(padding));
-        let row = self.rings.get(at)?.used;
-        let packed = *self.weights.get(at)?;
-        let next = plan.layers.get(at + 1);
-        for column in 0..stage.output_side {
-            let under = self.under.get_mut(..stage.layer.fan_in())?;
-            let ring = self.rings.get(at)?;
-            for (k, under) in under.chunks_mut((KERNEL * inputs).max(1)).enumerate() {
-                // Counted with the rows of zeros above.
-                let r = row * stride + k;
-                if r < padding || r >= stage.side + padding {
-                    under.fill(0.0);
-                    continue;
-                }
-                let from = (r - padding) % KERNEL * stage.row() + column * stride * inputs;
-                let cells = ring.rows.get(from..)?;
-                for (to, x) in under.iter_mut().zip(cells) {
-                    *to = *x;
-                }
-            }
-            let cell = self.cell.get_mut(..outputs)?;
-            net::dense(packed, under, cell);
-            net::finish(Norm::None, activation, cell);
-            match next {
+    fn make_row(&mut self, at: usize, tail: &mut Tail) -> Option<()> {
+        let (rings, behind) = self.rings.split_at_mut_checked(at + 1)?;
+        let ring = rings.last_mut()?;
+        let mut next = behind.first_mut();
+        let layer = ring.stage.layer;
+        let under = self.under.get_mut(..layer.fan_in())?;
+        let cell = self.cell.get_mut(..usize::from(layer.outputs))?;
+        for column in 0..ring.stage.output_side {
+            ring.gather(column, under)?;
+            net::dense(ring.packed, under, cell);
+            net::finish(Norm::None, layer.activation, cell);
+            match &mut next {
                 None => tail.take(cell, self.sums),
-                Some(next) => {
-                    let ring = self.rings.get_mut(at + 1)?;
-                    let start = ring.made % KERNEL * next.row()
-                        + (column + usize::from(next.layer.padding)) * outputs;
-                    for (to, x) in ring.rows.get_mut(start..)?.iter_mut().zip(cell.iter()) {
-                        *to = *x;
-                    }
-                }
+                Some(next) => copy(cell, next.next_row(column)?),
             }
         }
-        self.rings.get_mut(at)?.used += 1;
-        if next.is_some() {
-            self.rings.get_mut(at + 1)?.made += 1;
+        ring.used += 1;
+        if let Some(next) = next {
+            next.made += 1;
         }
         Some(())
     }

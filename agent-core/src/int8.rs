@@ -9,7 +9,7 @@
 //! quads of outputs; then [tiles](kernels::Tile), all inputs of the first quad of outputs first.
 
 use crate::net;
-use crate::policy::{Activation, Dense, Fusion, Network, Norm, PolicyError, field};
+use crate::policy::{Activation, Complaint, Dense, Fault, FieldName, Fusion, Network, Norm, field};
 use agent_kernels as kernels;
 use kernels::{QUAD, SUM_LIMIT, Tile};
 
@@ -27,34 +27,29 @@ pub(crate) const fn dense_len(inputs: usize, outputs: usize) -> usize {
 }
 
 /// Checks that a network's layers can be run with 8-bit weights.
-pub(crate) fn check(network: &Network) -> Result<(), PolicyError> {
-    let layers = network.layers().count();
-    for (index, layer) in network.layers().enumerate() {
-        let hidden = index + 1 < layers;
-        let activation = match hidden {
-            true => Activation::Tanh,
-            false => Activation::Identity,
-        };
-        if layer.activation != activation {
-            return field(
-                "network.encoding",
-                "is int8, for which the last layer must end in its sums and all others in tanh",
-            );
-        }
-        if hidden && !usize::from(layer.outputs).is_multiple_of(QUAD) {
-            return field(
-                "network.encoding",
-                "is int8, for which layers must have a multiple of 4 outputs",
-            );
+pub(crate) fn check(network: &Network) -> Result<(), Complaint> {
+    let name = FieldName::Encoding;
+    let (branch, trunk) = (&network.branch[..], &network.trunk[..]);
+    let Some((last, head)) = network.head.split_last() else {
+        return field(name, Fault::Int8Parts);
+    };
+    if branch.is_empty() || trunk.is_empty() {
+        return field(name, Fault::Int8Parts);
+    }
+    for hidden in [branch, trunk, head] {
+        for layer in hidden {
+            if layer.activation != Activation::Tanh {
+                return field(name, Fault::Int8Activations);
+            }
+            if !usize::from(layer.outputs).is_multiple_of(QUAD) {
+                return field(name, Fault::Int8Outputs);
+            }
         }
     }
-    if network.branch.is_empty() || network.head.is_empty() || network.trunk.is_empty() {
-        return field(
-            "network.encoding",
-            "is int8, for which branch, trunk and head must have layers",
-        );
+    match last.activation {
+        Activation::Identity => Ok(()),
+        _ => field(name, Fault::Int8Activations),
     }
-    Ok(())
 }
 
 /// A layer, taken apart.
@@ -93,47 +88,35 @@ impl<'a> Layer<'a> {
         )
     }
 
-    /// The weights of a quad of outputs for a quad of inputs, `[input][output]`.
-    fn weights(tile: &Tile) -> [[i32; QUAD]; QUAD] {
-        let mut weights = [[0; QUAD]; QUAD];
-        let (pairs, _) = tile.as_chunks::<2>();
-        for (words, inputs) in pairs.iter().zip(weights.as_chunks_mut::<2>().0) {
-            for (shift, outputs) in [0, 16].into_iter().zip(inputs) {
-                for (word, pair) in words.iter().zip(outputs.as_chunks_mut::<2>().0) {
-                    let half = (word >> shift) as i16;
-                    let low = i32::from(half as i8);
-                    *pair = [(i32::from(half) - low) >> 8, low];
-                }
-            }
-        }
-        weights
-    }
-
     /// The greatest magnitude that its sums can have for inputs up to `bound`, or why it cannot run.
-    fn bound(&self, inputs: usize, bound: f32) -> Result<f32, &'static str> {
+    fn bound(&self, inputs: usize, bound: f32) -> Result<f32, Fault> {
         if self.bits > MAX_BITS {
-            return Err("has inputs of more than 14 bits");
+            return Err(Fault::Int8Bits);
         }
         if !self.bias.iter().chain(self.scale).all(|x| x.is_finite()) {
-            return Err("has a bias or scale that is not finite");
+            return Err(Fault::Int8NotFinite);
         }
         let mut tiles = self.tiles;
         let mut greatest = 0.0f32;
         let (biases, _) = self.bias.as_chunks::<QUAD>();
         let (scales, _) = self.scale.as_chunks::<QUAD>();
         for (bias, scale) in biases.iter().zip(scales) {
-            let mut sums = [0u32; QUAD];
+            // Those of outputs 0 and 1, 2 and 3.
+            let mut sums = [[0u32; 2]; QUAD / 2];
             let block = tiles.split_off(..padded(inputs) / QUAD);
-            for tile in block.unwrap_or_default() {
-                for row in Self::weights(tile) {
-                    for (sum, w) in sums.iter_mut().zip(row) {
-                        *sum += w.unsigned_abs();
+            for words in block.unwrap_or_default().as_flattened().as_chunks().0 {
+                let words: &[u32; QUAD / 2] = words;
+                for (word, [first, second]) in words.iter().zip(&mut sums) {
+                    for half in &[*word as i16, (word >> 16) as i16] {
+                        let low = *half as i8;
+                        *first += ((i32::from(*half) - i32::from(low)) >> 8).unsigned_abs();
+                        *second += u32::from(low.unsigned_abs());
                     }
                 }
             }
-            for ((sum, bias), scale) in sums.iter().zip(bias).zip(scale) {
+            for ((sum, bias), scale) in sums.as_flattened().iter().zip(bias).zip(scale) {
                 if *sum > SUM_LIMIT >> self.bits {
-                    return Err("has sums beyond 24 bits");
+                    return Err(Fault::Int8Sums);
                 }
                 let sum = (sum << self.bits) as f32;
                 let sum = sum * scale.abs() * bound + bias.abs();
@@ -142,7 +125,7 @@ impl<'a> Layer<'a> {
         }
         match greatest <= net::LARGEST_SUM {
             true => Ok(greatest),
-            false => Err(net::TOO_LARGE),
+            false => Err(Fault::SumsTooLarge),
         }
     }
 
@@ -169,7 +152,7 @@ pub(crate) fn check_weights(
     network: &Network,
     mut weights: &[f32],
     features: f32,
-) -> Result<(), &'static str> {
+) -> Result<(), Fault> {
     for (part, first) in [
         (&network.branch, features),
         (&network.trunk, 1.0),
@@ -177,7 +160,7 @@ pub(crate) fn check_weights(
     ] {
         let mut bound = first;
         for dense in part {
-            let layer = Layer::next(&mut weights, dense).ok_or("is cut off")?;
+            let layer = Layer::next(&mut weights, dense).ok_or(Fault::CutOff)?;
             layer.bound(usize::from(dense.inputs), bound)?;
             bound = 1.0;
         }
@@ -316,10 +299,13 @@ fn hidden(
 /// The bits of the head's inputs, behind branch and trunk.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 fn head_bits(network: &Network, weights: &[f32]) -> Option<u32> {
-    let before = network.branch.iter().chain(&network.trunk);
-    let length = |l: &Dense| dense_len(usize::from(l.inputs), usize::from(l.outputs));
-    let bits = weights.get(before.map(length).sum::<usize>())?;
-    Some(bits.to_bits())
+    let mut before = 0;
+    for part in [&network.branch, &network.trunk] {
+        for layer in part {
+            before += dense_len(usize::from(layer.inputs), usize::from(layer.outputs));
+        }
+    }
+    Some(weights.get(before)?.to_bits())
 }
 
 /// The largest magnitude.
@@ -533,11 +519,24 @@ mod tests {
         }
     }
 
+    /// The weights of a quad of outputs for a quad of inputs, `[input][output]`.
+    fn untiled(tile: &Tile) -> [[i32; QUAD]; QUAD] {
+        let mut weights = [[0; QUAD]; QUAD];
+        for (i, row) in weights.iter_mut().enumerate() {
+            for (o, weight) in row.iter_mut().enumerate() {
+                let half = (tile[i / 2 * 2 + o / 2] >> (16 * (i % 2))) as i16;
+                let low = i32::from(half as i8);
+                *weight = [(i32::from(half) - low) >> 8, low][o % 2];
+            }
+        }
+        weights
+    }
+
     /// The weights of a packed layer as integers, `[inputs][outputs]`.
     fn unpacked(layer: &Layer, inputs: usize, outputs: usize) -> Vec<i32> {
         let depth = padded(inputs) / QUAD;
         let weight = |i: usize, o: usize| {
-            Layer::weights(&layer.tiles[o / QUAD * depth + i / QUAD])[i % QUAD][o % QUAD]
+            untiled(&layer.tiles[o / QUAD * depth + i / QUAD])[i % QUAD][o % QUAD]
         };
         let all = (0..inputs).flat_map(|i| (0..outputs).map(move |o| (i, o)));
         all.map(|(i, o)| weight(i, o)).collect()
@@ -578,7 +577,7 @@ mod tests {
             let padding: i32 = layer
                 .tiles
                 .iter()
-                .flat_map(Layer::weights)
+                .flat_map(untiled)
                 .flatten()
                 .map(i32::abs)
                 .sum();

@@ -120,8 +120,6 @@ pub fn unpack_dense(packed: &[f32], inputs: usize, weights: &mut [f32], bias: &m
 /// No sum of a policy that is run can be larger: the squares of tens of thousands such numbers still
 /// add up to a finite one.
 pub(crate) const LARGEST_SUM: f32 = 1e16;
-/// What is wrong with weights whose sums can be.
-pub(crate) const TOO_LARGE: &str = "has weights so large that a sum could pass 1e16";
 
 /// The greatest magnitude that the sums of a packed layer can have for inputs up to `bound`; none if
 /// that is beyond [`LARGEST_SUM`].

@@ -6,7 +6,7 @@
 
 use crate::message::{Patch, Span};
 use crate::policy::{Channel, Policy, Sensing};
-use core::ops::RangeInclusive;
+use core::ops::Range;
 
 /// Writes the policy's features for `patch` to `features`, with `errors` as room for the patch: the
 /// whole of the branch's input, or before convolutions the wide view alone, while the window is left
@@ -37,10 +37,10 @@ pub(crate) fn features(
     match sensing.axes {
         1 => line(sensing, patch, errors, near)?,
         _ if sensing.channels == [Channel::Error] && !near.is_empty() => {
-            plane_errors(sensing, patch, near)?;
+            plane(sensing, patch, 1, near)?;
         }
         _ => {
-            plane(sensing, patch, errors)?;
+            plane(sensing, patch, 0, errors)?;
             let row = usize::from(sensing.window) * sensing.channels.len();
             for (row, output) in near.chunks_mut(row.max(1)).enumerate() {
                 plane_row(sensing, patch.inside, errors, row, output)?;
@@ -68,7 +68,7 @@ fn line(sensing: &Sensing, patch: &Patch, errors: &mut [f32], features: &mut [f3
         // The halo is not part of the window: cell k of the window is cell k + 1 of the patch.
         let value = |k: usize| match channel {
             Channel::Error => errors.get(k + 1).copied(),
-            _ => slope(|k| errors.get(k).copied(), &inside, k + 1),
+            _ => slope(errors, 0, 1, &inside, k + 1),
         };
         if samples != window {
             resample(value, window, output)?;
@@ -86,9 +86,8 @@ fn line(sensing: &Sensing, patch: &Patch, errors: &mut [f32], features: &mut [f3
                     *out = (after - before) * 0.5;
                 }
                 // At the walls and beyond there is no cell on the other side.
-                let (first, last) = (*inside.start(), *inside.end());
-                let before = 0..first.min(window);
-                for k in before.chain(last.saturating_sub(1)..window) {
+                let before = 0..inside.start.min(window);
+                for k in before.chain(inside.end.saturating_sub(2)..window) {
                     *output.get_mut(k)? = value(k)?;
                 }
             }
@@ -97,42 +96,26 @@ fn line(sensing: &Sensing, patch: &Patch, errors: &mut [f32], features: &mut [f3
     Some(())
 }
 
-/// The window's errors in the plane, each taken from the nearest cell inside the domain along each
-/// axis: all that a policy without slopes needs.
+/// The errors of a patch of the plane but for so wide a margin, each taken from the nearest cell
+/// inside the domain along each axis. Without the halo they are all that a policy without slopes
+/// needs.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn plane_errors(sensing: &Sensing, patch: &Patch, features: &mut [f32]) -> Option<()> {
-    let window = usize::from(sensing.window);
-    let side = window + 2;
-    let rows = inside(sensing, patch.inside[0])?;
-    let columns = inside(sensing, patch.inside[1])?;
-    let (field, target) = (patch.field.words(), patch.target.words());
-    // The halo is not part of the window, whose first cell is the patch's second; along each axis
-    // the window's cells from `near` to `far` are inside the domain.
-    let (near, far) = ((*columns.start()).max(1), (*columns.end()).min(window));
-    for (row, output) in features.chunks_mut(window.max(1)).enumerate() {
-        let row = (row + 1).max(*rows.start()).min(*rows.end()) * side;
-        let cells = row + near..row + far + 1;
-        let target = target.get(cells.clone()).unwrap_or_default();
-        let known = output.get_mut(near - 1..far)?;
-        read_errors(sensing, field.get(cells)?, target, known)?;
-        extend(output, &(near - 1..=far - 1))?;
-    }
-    Some(())
-}
-
-/// All errors of a patch of the plane, those beyond the walls from the nearest cell inside.
-fn plane(sensing: &Sensing, patch: &Patch, errors: &mut [f32]) -> Option<()> {
+fn plane(sensing: &Sensing, patch: &Patch, margin: usize, errors: &mut [f32]) -> Option<()> {
     let side = usize::from(sensing.window) + 2;
     let rows = inside(sensing, patch.inside[0])?;
     let columns = inside(sensing, patch.inside[1])?;
     let (field, target) = (patch.field.words(), patch.target.words());
-    for (row, output) in errors.chunks_mut(side).enumerate() {
-        let row = row.max(*rows.start()).min(*rows.end()) * side;
-        let cells = row + columns.start()..row + columns.end() + 1;
+    // Of a row's cells that are wanted those from `near` to before `far` are inside the domain.
+    let width = side - 2 * margin;
+    let near = columns.start.max(margin);
+    let far = columns.end.min(margin + width);
+    for (row, output) in errors.chunks_mut(width.max(1)).enumerate() {
+        let row = (row + margin).max(rows.start).min(rows.end - 1) * side;
+        let cells = row + near..row + far;
         let target = target.get(cells.clone()).unwrap_or_default();
-        let known = output.get_mut(columns.clone())?;
+        let known = output.get_mut(near - margin..far - margin)?;
         read_errors(sensing, field.get(cells)?, target, known)?;
-        extend(output, &columns)?;
+        extend(output, &(near - margin..far - margin))?;
     }
     Some(())
 }
@@ -148,32 +131,31 @@ pub(crate) fn plane_row(
 ) -> Option<()> {
     let side = usize::from(sensing.window) + 2;
     let [rows, columns] = inside.map(range);
-    let at = |row: usize, column: usize| errors.get(row * side + column).copied();
     let row = row + 1;
     let cells = output.chunks_mut(sensing.channels.len().max(1));
     for (column, cell) in cells.enumerate() {
         let column = column + 1;
         for (channel, out) in sensing.channels.iter().zip(cell) {
             *out = match channel {
-                Channel::Error => at(row, column)?,
-                Channel::Slope => slope(|row| at(row, column), &rows, row)?,
-                Channel::Across => slope(|column| at(row, column), &columns, column)?,
+                Channel::Error => *errors.get(row * side + column)?,
+                Channel::Slope => slope(errors, column, side, &rows, row)?,
+                Channel::Across => slope(errors, row * side, 1, &columns, column)?,
             };
         }
     }
     Some(())
 }
 
-fn range(span: Span) -> RangeInclusive<usize> {
-    usize::from(span.first)..=usize::from(span.last)
+fn range(span: Span) -> Range<usize> {
+    usize::from(span.first)..usize::from(span.last) + 1
 }
 
 /// The cells inside along an axis, if the agent's own is among them and none is beyond the patch.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn inside(sensing: &Sensing, span: Span) -> Option<RangeInclusive<usize>> {
+fn inside(sensing: &Sensing, span: Span) -> Option<Range<usize>> {
     let window = usize::from(sensing.window);
     let inside = range(span);
-    (inside.contains(&(1 + window / 2)) && *inside.end() < window + 2).then_some(inside)
+    (inside.contains(&(1 + window / 2)) && inside.end <= window + 2).then_some(inside)
 }
 
 /// Field minus target, within the limit; none if one of them is not finite. An empty target is zero.
@@ -246,33 +228,33 @@ fn split_groups(samples: &[[u8; 4]], groups: usize) -> (&[[[u8; 4]; 4]], &[[u8; 
 
 /// Fields go on beyond a wall with its value.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn extend(errors: &mut [f32], inside: &RangeInclusive<usize>) -> Option<()> {
-    let (first, last) = (*inside.start(), *inside.end());
-    if first > 0 {
-        let value = *errors.get(first)?;
-        errors.get_mut(..first)?.fill(value);
-    }
-    if last + 1 < errors.len() {
-        let value = *errors.get(last)?;
-        errors.get_mut(last + 1..)?.fill(value);
-    }
+fn extend(errors: &mut [f32], inside: &Range<usize>) -> Option<()> {
+    let first = *errors.get(inside.start)?;
+    errors.get_mut(..inside.start)?.fill(first);
+    let last = *errors.get(inside.end.checked_sub(1)?)?;
+    errors.get_mut(inside.end..)?.fill(last);
     Some(())
 }
 
-/// Central difference per cell, one-sided at the first and last cell inside.
+/// Central difference per cell, one-sided at the first and last cell inside, at cell `k` of those
+/// that start at `from` and lie `stride` apart.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 fn slope(
-    at: impl Fn(usize) -> Option<f32>,
-    inside: &RangeInclusive<usize>,
+    errors: &[f32],
+    from: usize,
+    stride: usize,
+    inside: &Range<usize>,
     k: usize,
 ) -> Option<f32> {
-    let (first, last) = (*inside.start(), *inside.end());
+    let (first, last) = (inside.start, inside.end.saturating_sub(1));
     let k = k.max(first).min(last);
-    Some(match (k == first, k == last) {
-        (true, true) => 0.0,
-        (true, false) => at(k + 1)? - at(k)?,
-        (false, true) => at(k)? - at(k - 1)?,
-        (false, false) => (at(k + 1)? - at(k - 1)?) * 0.5,
+    let before = if k > first { k - 1 } else { k };
+    let after = if k < last { k + 1 } else { k };
+    let at = |k: usize| errors.get(from + k * stride).copied();
+    let difference = at(after)? - at(before)?;
+    Some(match after - before {
+        2 => difference * 0.5,
+        _ => difference,
     })
 }
 
@@ -281,10 +263,12 @@ fn slope(
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 fn resample(value: impl Fn(usize) -> Option<f32>, window: usize, output: &mut [f32]) -> Option<()> {
     let ratio = window as f32 / output.len() as f32;
+    let last = (window - 1) as f32;
     for (j, out) in output.iter_mut().enumerate() {
-        let at = ((j as f32 + 0.5) * ratio - 0.5)
-            .max(0.0)
-            .min((window - 1) as f32);
+        let at = (j as f32 + 0.5) * ratio - 0.5;
+        // Not `max` and `min`, which look for NaN too.
+        let at = if at > 0.0 { at } else { 0.0 };
+        let at = if at < last { at } else { last };
         let left = at as usize;
         let share = at - left as f32;
         let right = (left + 1).min(window - 1);

@@ -66,7 +66,7 @@ pub fn encode<'b>(
     layers: &[DenseWeights],
     buffer: &'b mut [u32],
 ) -> Result<&'b [u8], EncodeError> {
-    let sizes = header.check()?;
+    let sizes = header.check().map_err(PolicyError::from)?;
     let inside = |window: u16| Span {
         first: 0,
         last: window + 1,
@@ -133,7 +133,7 @@ fn write<'b>(
         probe: Some(probe),
         ..header.clone()
     };
-    let sizes = header.check()?;
+    let sizes = header.check().map_err(PolicyError::from)?;
     let header = Header {
         workspace: sizes.workspace() as u32,
         ..header

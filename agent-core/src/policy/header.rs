@@ -1,6 +1,6 @@
 //! What a blob says about itself, and the sizes that follow from it.
 
-use super::error::{PolicyError, field};
+use super::error::{Complaint, Fault, FieldName, field};
 use super::{MAX_CONVOLUTIONS, MAX_DISCS, MAX_FREQUENCIES, MAX_LAYERS, MAX_WIDTH};
 use crate::conv::{KERNEL, Plan};
 use crate::int8;
@@ -10,7 +10,7 @@ use heapless::Vec;
 use serde::{Deserialize, Serialize};
 
 /// What a blob says about itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header<'a> {
     /// The control problem, e.g. `heat-1d`.
     pub problem: &'a str,
@@ -45,7 +45,7 @@ pub struct Probe {
 }
 
 /// The observation: which cells, and what is computed from them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sensing {
     /// Space dimensions: 1 or 2.
     pub axes: u8,
@@ -264,7 +264,7 @@ pub(super) struct Extension3 {
 }
 
 /// The agent's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
     /// Nominal time between two observations.
     pub period_us: u32,
@@ -275,7 +275,7 @@ pub struct Timing {
 }
 
 /// Where a policy comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance<'a> {
     /// Program and version that wrote the blob.
     pub tool: &'a str,
@@ -321,48 +321,42 @@ impl Sizes {
 
 impl Sensing {
     /// Checks every field; returns the cells of a patch and the length of the features.
-    fn check(&self) -> Result<(usize, usize), PolicyError> {
+    fn check(&self) -> Result<(usize, usize), Complaint> {
         let width = |x: usize| (1..=MAX_WIDTH).contains(&x);
         let (window, samples) = (usize::from(self.window), usize::from(self.samples));
         if !(1..=2).contains(&self.axes) {
-            return field("sensing.axes", "must be 1 or 2");
+            return field(FieldName::Axes, Fault::NotOneOrTwo);
         }
         if !width(window) {
-            return field("sensing.window", "must be 1 to 4096");
+            return field(FieldName::Window, Fault::Width);
         }
         if !width(samples) {
-            return field("sensing.samples", "must be 1 to 4096");
+            return field(FieldName::Samples, Fault::Width);
         }
         if self.channels.is_empty() {
-            return field("sensing.channels", "must name at least one channel");
+            return field(FieldName::Channels, Fault::NoChannel);
         }
         if !positive(self.error_limit) {
-            return field("sensing.error_limit", "must be positive and finite");
+            return field(FieldName::ErrorLimit, Fault::NotPositive);
         }
         if self.axes == 1 && self.wide.is_some_and(|[_, columns]| columns != 1) {
-            return field(
-                "sensing.wide",
-                "must have 1 cell along the axis that is not there",
-            );
+            return field(FieldName::Wide, Fault::CellsAlongNoAxis);
         }
         if self.wide.is_some() && !width(self.wide_len()) {
-            return field("sensing.wide", "must have 1 to 4096 cells in all");
+            return field(FieldName::Wide, Fault::CellsInAll);
         }
         if self.axes == 1 {
             if self.channels.contains(&Channel::Across) {
-                return field(
-                    "sensing.channels",
-                    "has a slope along an axis that is not there",
-                );
+                return field(FieldName::Channels, Fault::SlopeAlongNoAxis);
             }
             let features = samples * self.channels.len() + self.wide_len();
             return Ok((window + 2, features));
         }
         if !width(window * window) {
-            return field("sensing.window", "must be 1 to 64 with two axes");
+            return field(FieldName::Window, Fault::WidthInThePlane);
         }
         if samples != window {
-            return field("sensing.samples", "must equal the window with two axes");
+            return field(FieldName::Samples, Fault::NotTheWindow);
         }
         let cells = (window + 2) * (window + 2);
         let features = window * window * self.channels.len() + self.wide_len();
@@ -396,28 +390,28 @@ impl Limits {
     }
 
     /// Checks every field for an agent with so many axes.
-    fn check(&self, axes: usize) -> Result<(), PolicyError> {
+    fn check(&self, axes: usize) -> Result<(), Complaint> {
         if self.force.is_some_and(|x| !positive(x)) {
-            return field("limits.force", "must be positive and finite");
+            return field(FieldName::Force, Fault::NotPositive);
         }
         if self.velocity.is_some_and(|x| !positive(x)) {
-            return field("limits.velocity", "must be positive and finite");
+            return field(FieldName::Velocity, Fault::NotPositive);
         }
         if self.force_rate.is_some_and(|x| !positive(x)) {
-            return field("limits.force_rate", "must be positive and finite");
+            return field(FieldName::ForceRate, Fault::NotPositive);
         }
         if self.velocity_rate.is_some_and(|x| !positive(x)) {
-            return field("limits.velocity_rate", "must be positive and finite");
+            return field(FieldName::VelocityRate, Fault::NotPositive);
         }
         let mut farthest = 0.0f32;
         for (low, high) in self.low.iter().zip(self.high).take(axes) {
             if !(positive(high - low) && low.is_finite() && high.is_finite()) {
-                return field("limits.low, limits.high", "must span a finite domain");
+                return field(FieldName::Domain, Fault::NoDomain);
             }
             farthest = farthest.max(low.abs()).max(high.abs());
         }
         if axes == 1 && !self.keep_out.is_empty() {
-            return field("limits.keep_out", "needs two axes");
+            return field(FieldName::KeepOut, Fault::NeedsThePlane);
         }
         // A position in single precision is off by up to 6e-8 of the farthest coordinate, and a
         // disc is cleared by a few ten-thousandths of its radius: below this the one would exceed
@@ -425,17 +419,16 @@ impl Limits {
         let large = |radius: f32| positive(radius) && radius >= 1e-3 * farthest;
         let clear = |disc: &Disc| disc.centre.iter().all(|x| x.is_finite()) && large(disc.radius);
         if !self.keep_out.iter().all(clear) {
-            return field(
-                "limits.keep_out",
-                "has a disc that is not finite or smaller than a thousandth of the domain's coordinates",
-            );
+            return field(FieldName::KeepOut, Fault::UnusableDisc);
         }
         Ok(())
     }
 }
 
+/// And finite.
 fn positive(x: f32) -> bool {
-    x.is_finite() && x > 0.0
+    // Floats without sign are in the order of their bits.
+    (1..f32::INFINITY.to_bits()).contains(&x.to_bits())
 }
 
 impl Header<'_> {
@@ -462,24 +455,8 @@ impl Header<'_> {
         (second, third)
     }
 
-    /// The reverse: fills in what was read from the first.
-    pub(super) fn extend(&mut self, Extension { wide, keep_out }: Extension) {
-        self.sensing.wide = wide;
-        self.limits.keep_out = keep_out;
-    }
-
-    /// Fills in what was read from the second.
-    pub(super) fn extend_3(&mut self, extension: Extension3) {
-        self.network.convolutions = extension.convolutions;
-        self.network.flatten = extension.flatten;
-        self.network.encoding = extension.encoding;
-        self.limits.force_rate = extension.force_rate;
-        self.limits.velocity_rate = extension.velocity_rate;
-        self.probe = extension.probe;
-    }
-
     /// Checks every field and derives all sizes.
-    pub(super) fn check(&self) -> Result<Sizes, PolicyError> {
+    pub(super) fn check(&self) -> Result<Sizes, Complaint> {
         let axes = usize::from(self.sensing.axes);
         let (cells, features) = self.sensing.check()?;
         self.limits.check(axes)?;
@@ -490,21 +467,21 @@ impl Header<'_> {
             fail_safe_us,
         } = self.timing;
         if period_us == 0 {
-            return field("timing.period_us", "must not be 0");
+            return field(FieldName::Period, Fault::Zero);
         }
         if late_us >= fail_safe_us {
-            return field("timing.late_us", "must be below timing.fail_safe_us");
+            return field(FieldName::Late, Fault::NotBeforeFailSafe);
         }
 
         let network = &self.network;
         // Far within what sin_cos_pi can reduce.
         if !network.frequencies.iter().all(|f| f.abs() <= 1e6) {
-            return field("network.frequencies", "must be finite and at most 1e6");
+            return field(FieldName::Frequencies, Fault::FrequencyTooHigh);
         }
         if let Some(Probe { position, .. }) = self.probe
             && !position.iter().all(|x| x.is_finite())
         {
-            return field("probe.position", "must be finite");
+            return field(FieldName::ProbePosition, Fault::NotFinite);
         }
         let width = |x: u16| (1..=MAX_WIDTH).contains(&usize::from(x));
         let fourier = 2 * axes * network.frequencies.len();
@@ -515,11 +492,11 @@ impl Header<'_> {
             None => features,
         };
         let features = match &convolved {
-            Some(plan) => plan.flat() + self.sensing.wide_len(),
+            Some(plan) => plan.flat + self.sensing.wide_len(),
             None => features,
         };
         let mut widest = written.max(fourier);
-        let mut weights = convolved.as_ref().map_or(0, Plan::weights);
+        let mut weights = convolved.as_ref().map_or(0, |plan| plan.weights);
         let layer_len = match network.encoding {
             Encoding::F32 => dense_len,
             Encoding::Int8 => int8::dense_len,
@@ -527,16 +504,13 @@ impl Header<'_> {
         let mut chain = |layers: &[Dense], mut length: usize, name| {
             for layer in layers {
                 if !width(layer.outputs) {
-                    return field(name, "has a layer without outputs or with over 4096");
+                    return field(name, Fault::LayerWidth);
                 }
                 if usize::from(layer.inputs) != length {
-                    return field(
-                        name,
-                        "has a layer whose inputs are not what comes before it",
-                    );
+                    return field(name, Fault::LayerInputs);
                 }
                 if length == 0 {
-                    return field(name, "has a layer without inputs");
+                    return field(name, Fault::NoInputs);
                 }
                 let outputs = usize::from(layer.outputs);
                 weights += layer_len(length, outputs);
@@ -545,31 +519,25 @@ impl Header<'_> {
             }
             Ok(length)
         };
-        let branch = chain(&network.branch, features, "network.branch")?;
-        let trunk = chain(&network.trunk, fourier, "network.trunk")?;
+        let branch = chain(&network.branch, features, FieldName::Branch)?;
+        let trunk = chain(&network.trunk, fourier, FieldName::Trunk)?;
         let fused = match network.fusion {
             Fusion::Concatenate => branch + trunk,
             Fusion::Multiply if trunk == branch || trunk == 0 => branch,
             Fusion::Multiply => {
-                return field(
-                    "network.fusion",
-                    "multiplies branch and trunk of different lengths",
-                );
+                return field(FieldName::Fusion, Fault::UnequalFactors);
             }
         };
-        let outputs = chain(&network.head, fused, "network.head")?;
+        let outputs = chain(&network.head, fused, FieldName::Head)?;
         let Limits {
             force, velocity, ..
         } = self.limits;
         let expected = usize::from(force.is_some()) + velocity.map_or(0, |_| axes);
         if expected == 0 {
-            return field("limits", "give the agent neither force nor velocity");
+            return field(FieldName::Limits, Fault::NothingToDo);
         }
         if outputs != expected {
-            return field(
-                "network.head",
-                "has not one output per force and velocity component",
-            );
+            return field(FieldName::Head, Fault::HeadOutputs);
         }
         if network.encoding == Encoding::Int8 {
             int8::check(network)?;

@@ -9,10 +9,11 @@ mod encode;
 mod error;
 mod header;
 mod prologue;
+mod read;
 
 pub use encode::{DenseWeights, EncodeError, encode, recode};
-pub use error::PolicyError;
-pub(crate) use error::field;
+pub(crate) use error::{Complaint, field};
+pub use error::{Fault, FieldName, PolicyError};
 pub use header::{
     Activation, Channel, Convolution, Dense, Disc, Encoding, Fusion, Header, Limits, Network, Norm,
     Probe, Provenance, Sensing, Timing,
@@ -24,8 +25,9 @@ use crate::message::{Observation, Overview, Patch, PolicyId, Samples, Span, fram
 use crate::net::{self, dense_len};
 use crate::observe;
 use crate::value::Value;
-use header::{Extension, Extension3, Sizes};
+use header::Sizes;
 use prologue::{Prologue, checksum};
+use read::Reader;
 
 #[cfg(target_endian = "big")]
 compile_error!(
@@ -85,13 +87,16 @@ impl<'a> Policy<'a> {
             .get(PROLOGUE..header_end)
             .ok_or(cut(header_end, "header"))?;
         if header_end > weights_at || !weights_at.is_multiple_of(WEIGHTS_ALIGN) {
-            return field(
-                "weights offset",
-                "overlaps the header or is not a multiple of 16",
-            );
+            return Err(PolicyError::field(
+                FieldName::WeightsOffset,
+                Fault::Misplaced,
+            ));
         }
         if weights_end > total || prologue.format < 3 && weights_end != total {
-            return field("total length", "is not where the weights end");
+            return Err(PolicyError::field(
+                FieldName::TotalLength,
+                Fault::NotWhereWeightsEnd,
+            ));
         }
         let weights = bytes
             .get(weights_at..weights_end)
@@ -104,25 +109,17 @@ impl<'a> Policy<'a> {
                 computed,
             });
         }
-        let (mut header, mut rest) =
-            postcard::take_from_bytes::<Header<'a>>(header).map_err(|_| PolicyError::Header)?;
-        if prologue.format > 1 {
-            let (extension, left) =
-                postcard::take_from_bytes::<Extension>(rest).map_err(|_| PolicyError::Header)?;
-            header.extend(extension);
-            rest = left;
-        }
-        if prologue.format > 2 {
-            let (extension, left) =
-                postcard::take_from_bytes::<Extension3>(rest).map_err(|_| PolicyError::Header)?;
-            header.extend_3(extension);
-            rest = left;
-        }
+        let mut reader = Reader::new(header);
+        let header = reader.header(prologue.format);
+        let rest = reader.finish().ok_or(PolicyError::Header)?;
         if !rest.is_empty() {
-            return field("header length", "is longer than the header");
+            return Err(PolicyError::field(
+                FieldName::HeaderLength,
+                Fault::LongerThanHeader,
+            ));
         }
-        let weights = floats(weights, "weights length")?;
-        let probe = floats(probe, "probe length")?;
+        let weights = floats(weights, FieldName::WeightsLength)?;
+        let probe = floats(probe, FieldName::ProbeLength)?;
         let sizes = header.check()?;
         if sizes.weights != weights.len() {
             return Err(PolicyError::WeightCount {
@@ -132,11 +129,17 @@ impl<'a> Policy<'a> {
         }
         let samples = header.probe.map_or(0, |_| sizes.samples);
         if samples != probe.len() {
-            return field("total length", "is not where the probe ends");
+            return Err(PolicyError::field(
+                FieldName::TotalLength,
+                Fault::NotWhereProbeEnds,
+            ));
         }
         check_weights(&header, weights)?;
         if header.workspace as usize != sizes.workspace() {
-            return field("workspace", "is not what the network needs");
+            return Err(PolicyError::field(
+                FieldName::Workspace,
+                Fault::NotWhatIsNeeded,
+            ));
         }
         Ok(Self {
             header,
@@ -287,39 +290,40 @@ impl<'a> Policy<'a> {
         workspace: &mut [f32],
     ) -> Option<[f32; 3]> {
         let network = &self.header.network;
-        if network.encoding == Encoding::Int8 {
-            let Room { joint, a, b, .. } = self.room(workspace)?;
-            let fourier = |to: &mut [f32]| fourier(&network.frequencies, scaled_position, to);
-            let features = self.sizes.features;
-            return int8::infer(network, self.weights, features, fourier, joint, a, b);
-        }
-        if network.convolutions.is_empty() {
-            return self.infer_lockstep(scaled_position, workspace);
-        }
         let Room {
             errors,
             joint,
-            a,
-            b,
+            mut a,
+            mut b,
             rows,
         } = self.room(workspace)?;
-        let (first, layers) = network.branch.split_first()?;
-        let mut weights = self.weights;
-        let sums = b.get_mut(..usize::from(first.outputs))?;
-        let wide = a.get(..self.sizes.features)?;
-        let feature_row =
-            |row, to: &mut [f32]| observe::plane_row(&self.header.sensing, inside, errors, row, to);
-        self.convolutions()?.run(
-            &mut weights,
-            first,
-            network.flatten,
-            wide,
-            rows,
-            sums,
-            feature_row,
-        )?;
-        net::finish(first.norm, first.activation, sums);
-        let length = sums.len();
+        let mut length = self.sizes.features;
+        if network.encoding == Encoding::Int8 {
+            let fourier = |to: &mut [f32]| fourier(&network.frequencies, scaled_position, to);
+            return int8::infer(network, self.weights, length, fourier, joint, a, b);
+        }
+        let (mut weights, mut layers) = (self.weights, &network.branch[..]);
+        if !network.convolutions.is_empty() {
+            let (first, rest) = network.branch.split_first()?;
+            let sums = b.get_mut(..usize::from(first.outputs))?;
+            let wide = a.get(..length)?;
+            let feature_row = |row, to: &mut [f32]| {
+                observe::plane_row(&self.header.sensing, inside, errors, row, to)
+            };
+            self.convolutions()?.run(
+                &mut weights,
+                first,
+                network.flatten,
+                wide,
+                rows,
+                sums,
+                feature_row,
+            )?;
+            net::finish(first.norm, first.activation, sums);
+            length = sums.len();
+            layers = rest;
+            core::mem::swap(&mut a, &mut b);
+        }
         run(
             network,
             weights,
@@ -328,8 +332,8 @@ impl<'a> Policy<'a> {
             self.sizes,
             scaled_position,
             joint,
-            b,
             a,
+            b,
         )
     }
 
@@ -413,13 +417,10 @@ struct Room<'w, V> {
 }
 
 /// Reads a section in place.
-fn floats<'a>(bytes: &'a [u8], name: &'static str) -> Result<&'a [f32], PolicyError> {
+fn floats(bytes: &[u8], name: FieldName) -> Result<&[f32], PolicyError> {
     bytemuck::try_cast_slice(bytes).map_err(|e| match e {
         bytemuck::PodCastError::TargetAlignmentGreaterAndInputNotAligned => PolicyError::Misaligned,
-        _ => PolicyError::Field {
-            name,
-            fault: "is not a multiple of 4",
-        },
+        _ => PolicyError::field(name, Fault::NotWords),
     })
 }
 
@@ -431,19 +432,19 @@ fn check_weights(header: &Header, mut weights: &[f32]) -> Result<(), PolicyError
     // normal numbers may pass the limit: see [`observe`].
     let features = 2.0 * header.sensing.error_limit.max(1e-18);
     if features > net::LARGEST_SUM {
-        return field("sensing.error_limit", "must be at most 5e15");
+        return Err(PolicyError::field(
+            FieldName::ErrorLimit,
+            Fault::ErrorsTooLarge,
+        ));
     }
     if network.encoding == Encoding::Int8 {
         let fault = int8::check_weights(network, weights, features);
-        return fault.or_else(|fault| field("network", fault));
+        return fault.map_err(|fault| PolicyError::field(FieldName::Network, fault));
     }
     if let Some(index) = weights.iter().position(|w| !w.is_finite()) {
         return Err(PolicyError::Weight { index });
     }
-    let large = || PolicyError::Field {
-        name: "network",
-        fault: net::TOO_LARGE,
-    };
+    let large = || PolicyError::field(FieldName::Network, Fault::SumsTooLarge);
     let mut seen = features;
     if let Some(plan) = Plan::check(header)? {
         let made = plan.bound(&mut weights, seen).ok_or_else(large)?;
