@@ -16,6 +16,7 @@
 
 use crate::keep_out;
 use crate::message::{Observation, Patch};
+use crate::net;
 use crate::policy::{Limits, Policy};
 use core::fmt;
 use serde::{Deserialize, Serialize};
@@ -116,8 +117,11 @@ impl AgentState {
         if !self.place(policy, *now_us, *position) {
             return self.idle(policy, *now_us);
         }
-        let outputs = policy.outputs(observation, workspace);
-        self.act(policy, *now_us, outputs)
+        let shares = match policy.outputs(observation, workspace) {
+            Some(outputs) => Some(outputs.map(net::share)),
+            None => None,
+        };
+        self.act(policy, *now_us, shares)
     }
 
     /// Takes note of where the agent is; false if that is nowhere.
@@ -132,18 +136,14 @@ impl AgentState {
         true
     }
 
-    /// What comes of the network's outputs; none: the observation was invalid.
+    /// What comes of the network's outputs, as shares of the limits; none: the observation was
+    /// invalid.
     #[cfg_attr(target_arch = "x86_64", inline(always))]
-    pub(crate) fn act(
-        &mut self,
-        policy: &Policy,
-        now_us: u64,
-        outputs: Option<[f32; 3]>,
-    ) -> Action {
-        let Some(outputs) = outputs else {
+    pub(crate) fn act(&mut self, policy: &Policy, now_us: u64, shares: Option<[f32; 3]>) -> Action {
+        let Some(shares) = shares else {
             return self.idle(policy, now_us);
         };
-        let action = saturate(&policy.header().limits, outputs);
+        let action = scaled(&policy.header().limits, shares);
         self.valid_at_us = now_us;
         self.held = action;
         self.issue(policy, action)
@@ -276,25 +276,17 @@ pub(crate) fn confine(
     confined
 }
 
-/// `limit · tanh(output)`, force first.
+/// Shares of the limits, force first.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn saturate(limits: &Limits, outputs: [f32; 3]) -> Action {
-    // Our tanh may pass 1 by as much as its error.
-    #[expect(clippy::manual_clamp, reason = "`clamp` has an assertion in it")]
-    let share = |x: f32| match crate::net::tanh(x) {
-        y if y > 1.0 => 1.0,
-        y if y < -1.0 => -1.0,
-        y => y,
-    };
+fn scaled(limits: &Limits, [first, second, third]: [f32; 3]) -> Action {
     let mut action = Action::none(Mode::Active);
-    let [first, second, third] = outputs;
     let mut moves = [first, second];
     if let Some(limit) = limits.force {
-        action.force = limit * share(first);
+        action.force = limit * first;
         moves = [second, third];
     }
     if let Some(limit) = limits.velocity {
-        action.velocity = moves.map(|x| limit * share(x));
+        action.velocity = moves.map(|x| limit * x);
     }
     action
 }

@@ -10,7 +10,7 @@
 //! of the same operations in the same order.
 
 use crate::policy::{Activation, Norm};
-use crate::value::{Pack, Value};
+use crate::value::{PACK, Pack, Value};
 use agent_kernels as kernels;
 pub use kernels::LANES;
 
@@ -60,21 +60,27 @@ pub(crate) fn dense_pack(packed: &[f32], input: &[Pack], output: &mut [Pack]) {
     let blocks = rows.chunks_exact(input.len().max(1));
     for ((bias, rows), output) in bias.iter().zip(blocks).zip(output.chunks_mut(LANES)) {
         // Written out, so that each sum stays in registers.
-        let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = bias.map(Pack::splat);
-        for (x, row) in input.iter().zip(rows) {
-            let [p, q, r, s, t, u, v, w] = *row;
-            a = a + *x * Pack::splat(p);
-            b = b + *x * Pack::splat(q);
-            c = c + *x * Pack::splat(r);
-            d = d + *x * Pack::splat(s);
-            e = e + *x * Pack::splat(t);
-            f = f + *x * Pack::splat(u);
-            g = g + *x * Pack::splat(v);
-            h = h + *x * Pack::splat(w);
+        let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = bias.map(|x| [x; PACK]);
+        for (Pack(x), row) in input.iter().zip(rows) {
+            add_product(&mut a, x, row[0]);
+            add_product(&mut b, x, row[1]);
+            add_product(&mut c, x, row[2]);
+            add_product(&mut d, x, row[3]);
+            add_product(&mut e, x, row[4]);
+            add_product(&mut f, x, row[5]);
+            add_product(&mut g, x, row[6]);
+            add_product(&mut h, x, row[7]);
         }
         for (out, sum) in output.iter_mut().zip([a, b, c, d, e, f, g, h]) {
-            *out = sum;
+            *out = Pack(sum);
         }
+    }
+}
+
+#[inline(always)]
+fn add_product(sums: &mut [f32; PACK], x: &[f32; PACK], weight: f32) {
+    for lane in 0..PACK {
+        sums[lane] += x[lane] * weight;
     }
 }
 
@@ -213,9 +219,7 @@ pub fn soft_scale<V: Value>(values: &[V]) -> V {
 
 /// Hyperbolic tangent of a finite value, within 5e-7.
 ///
-/// A rational minimax fit x·P(x²)/Q(x²) on |x| ≤ 8, beyond which the value at 8 is 2.3e-7 off. The
-/// way to an integer and back cuts larger values: one instruction each way on a Cortex-M4F, whose
-/// comparisons of floats take four.
+/// A rational minimax fit x·P(x²)/Q(x²) on |x| ≤ 8, beyond which the value at 8 is 2.3e-7 off.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 pub fn tanh<V: Value>(x: V) -> V {
     const P: [f32; 4] = [0.999_999_34, 0.129_136_5, 0.002_938_836_3, 1.131_030_5e-5];
@@ -226,11 +230,21 @@ pub fn tanh<V: Value>(x: V) -> V {
         0.000_237_029_61,
         2.423_865_3e-7,
     ];
-    /// 2²⁸: eight times this is the largest integer.
-    const ONE: f32 = 268_435_456.0;
-    let x = x.map(|x| (x * ONE) as i32 as f32 * (1.0 / ONE));
+    let x = x.cut();
     let s = x * x;
     x * horner(&P, s) / horner(&Q, s)
+}
+
+/// What share of a limit an output means: tanh, which as we compute it may pass 1 by its error, cut
+/// to −1..1.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+#[expect(clippy::manual_clamp, reason = "`clamp` has an assertion in it")]
+pub fn share<V: Value>(x: V) -> V {
+    tanh(x).map(|y| match y {
+        y if y > 1.0 => 1.0,
+        y if y < -1.0 => -1.0,
+        y => y,
+    })
 }
 
 /// Hyperbolic tangent of a value in −1..1, within 4e-7: what follows a soft normalisation.

@@ -5,6 +5,7 @@
 
 use crate::agent::{Action, AgentState};
 use crate::message::Observation;
+use crate::net;
 use crate::policy::Policy;
 use crate::value::{PACK, Pack, Value};
 
@@ -69,11 +70,18 @@ fn group(
         Some(places) => policy.infer_lockstep(places, room.packs),
         None => None,
     };
+    let shares = match outputs {
+        Some(outputs) => outputs.map(net::share),
+        None => {
+            valid = [false; PACK];
+            [Pack::splat(0.0); 3]
+        }
+    };
+    let [first, second, third] = &shares;
     let agents = states.iter_mut().zip(observations).zip(actions).zip(valid);
     for (lane, (((state, observation), action), valid)) in agents.enumerate() {
-        let own = outputs.filter(|_| valid);
-        let own = own.map(|outputs| outputs.map(|pack| pack.get(lane)));
-        *action = state.act(policy, observation.now_us, own);
+        let own = [first.get(lane), second.get(lane), third.get(lane)];
+        *action = state.act(policy, observation.now_us, valid.then_some(own));
     }
 }
 

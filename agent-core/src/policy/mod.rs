@@ -482,7 +482,7 @@ fn check_weights(header: &Header, mut weights: &[f32]) -> Result<(), PolicyError
     reason = "parts of two structures, borrowed differently"
 )]
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn run<V: Value>(
+fn run<'w, V: Value>(
     network: &Network,
     mut weights: &[f32],
     layers: &[Dense],
@@ -490,72 +490,59 @@ fn run<V: Value>(
     sizes: Sizes,
     scaled_position: &[V],
     joint: &mut [V],
-    a: &mut [V],
-    b: &mut [V],
-) -> Option<[V; 3]> {
-    let (seen, placed) = joint.split_at_mut_checked(sizes.branch)?;
-    chain(layers, &mut weights, length, a, b, seen)?;
-    let length = fourier(&network.frequencies, scaled_position, a);
-    chain(&network.trunk, &mut weights, length, a, b, placed)?;
-    if network.fusion == Fusion::Multiply {
-        for (x, y) in seen.iter_mut().zip(placed.iter()) {
-            *x = *x * *y;
-        }
-    }
-    let fused = joint.get(..sizes.fused)?;
-    let mut outputs = [V::splat(0.0); 3];
-    let Some((first, rest)) = network.head.split_first() else {
-        for (to, from) in outputs.iter_mut().zip(fused) {
-            *to = *from;
-        }
-        return Some(outputs);
-    };
-    let length = usize::from(first.outputs);
-    layer(first, &mut weights, fused, a.get_mut(..length)?)?;
-    let last = rest.last().unwrap_or(first);
-    let to = outputs.get_mut(..usize::from(last.outputs))?;
-    chain(rest, &mut weights, length, a, b, to)?;
-    Some(outputs)
-}
-
-/// Runs layers on the first `length` values of `a`, going back and forth with `b`, into `output`.
-#[cfg_attr(target_arch = "x86_64", inline(always))]
-fn chain<'w, V: Value>(
-    layers: &[Dense],
-    weights: &mut &[f32],
-    mut length: usize,
     mut a: &'w mut [V],
     mut b: &'w mut [V],
-    output: &mut [V],
-) -> Option<()> {
-    let Some((last, firsts)) = layers.split_last() else {
-        for (to, from) in output.iter_mut().zip(a.get(..length)?) {
-            *to = *from;
+) -> Option<[V; 3]> {
+    let mut length = length;
+    let mut outputs = [V::splat(0.0); 3];
+    for (part, layers) in [layers, &network.trunk, &network.head]
+        .into_iter()
+        .enumerate()
+    {
+        if part == 1 {
+            length = fourier(&network.frequencies, scaled_position, a);
         }
-        return Some(());
-    };
-    for dense in firsts {
-        let outputs = usize::from(dense.outputs);
-        layer(dense, weights, a.get(..length)?, b.get_mut(..outputs)?)?;
-        core::mem::swap(&mut a, &mut b);
-        length = outputs;
+        if part == 2 {
+            let (seen, placed) = joint.split_at_mut_checked(sizes.branch)?;
+            if network.fusion == Fusion::Multiply {
+                for (x, y) in seen.iter_mut().zip(placed.iter()) {
+                    *x = *x * *y;
+                }
+            }
+            length = sizes.fused;
+        }
+        if layers.is_empty() {
+            let (from, to): (&[V], &mut [V]) = match part {
+                0 => (a, joint),
+                1 => (a, joint.get_mut(sizes.branch..)?),
+                _ => (joint, &mut outputs),
+            };
+            for (to, from) in to.iter_mut().zip(from.get(..length)?) {
+                *to = *from;
+            }
+        }
+        // One place where a layer is run: a host's compiler makes more of it than of several.
+        for (index, dense) in layers.iter().enumerate() {
+            let n = usize::from(dense.outputs);
+            let last = index + 1 == layers.len();
+            let (input, output): (&[V], &mut [V]) = match (part, index == 0, last) {
+                (0, _, true) => (a, joint),
+                (1, _, true) => (a, joint.get_mut(sizes.branch..)?),
+                (2, true, true) => (joint, &mut outputs),
+                (2, true, false) => (joint, b),
+                (2, false, true) => (a, &mut outputs),
+                _ => (a, b),
+            };
+            let (input, output) = (input.get(..length)?, output.get_mut(..n)?);
+            let (packed, rest) = weights.split_at_checked(dense_len(length, n))?;
+            weights = rest;
+            V::dense(packed, input, output);
+            net::finish(dense.norm, dense.activation, output);
+            length = n;
+            core::mem::swap(&mut a, &mut b);
+        }
     }
-    layer(last, weights, a.get(..length)?, output)
-}
-
-/// One layer; the next weights are its own.
-#[cfg_attr(target_arch = "x86_64", inline(always))]
-fn layer<V: Value>(
-    layer: &Dense,
-    weights: &mut &[f32],
-    input: &[V],
-    output: &mut [V],
-) -> Option<()> {
-    let (packed, rest) = weights.split_at_checked(dense_len(input.len(), output.len()))?;
-    *weights = rest;
-    V::dense(packed, input, output);
-    net::finish(layer.norm, layer.activation, output);
-    Some(())
+    Some(outputs)
 }
 
 /// All sines, axis after axis, then all cosines; returns how many values that is.

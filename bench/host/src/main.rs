@@ -108,9 +108,11 @@ fn main() -> Result<()> {
 fn many_agents(desk: &mut Desk, scenes: &[Scene]) -> (f64, f64) {
     const TURNS: usize = 101;
     let mut states = vec![Default::default(); AGENTS];
+    let shown = scenes.iter().cycle().map(Scene::observation);
+    let observations: Vec<_> = shown.take(AGENTS).collect();
     let (mut swarm, mut peak) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
-        swarm.push(nanoseconds(|| desk.step_all(&mut states, scenes)));
+        swarm.push(nanoseconds(|| desk.step_all(&mut states, &observations)));
         let mut done = 0;
         let elapsed = nanoseconds(|| done = peak::multiply_accumulates());
         peak.push(done as f64 / elapsed);

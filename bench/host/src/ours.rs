@@ -86,7 +86,8 @@ impl Scene {
         }
     }
 
-    fn observation(&self) -> Observation<'_> {
+    /// As an agent is shown it.
+    pub fn observation(&self) -> Observation<'_> {
         let inside = Span {
             first: 0,
             last: self.field.len() as u16 - 1,
@@ -142,9 +143,7 @@ impl<'p> Desk<'p> {
     }
 
     /// One step of every agent, several at a time.
-    pub fn step_all(&mut self, states: &mut [AgentState], scenes: &[Scene]) {
-        let observations: Vec<Observation> =
-            (scenes.iter().cycle().map(Scene::observation).take(states.len())).collect();
+    pub fn step_all(&mut self, states: &mut [AgentState], observations: &[Observation]) {
         self.actions.resize(states.len(), Action::none(Mode::Waiting));
         self.arch.dispatch(StepAll {
             policy: self.policy,
@@ -153,7 +152,7 @@ impl<'p> Desk<'p> {
                 alone: &mut self.workspace,
             },
             states,
-            observations: &observations,
+            observations,
             actions: &mut self.actions,
         });
     }
