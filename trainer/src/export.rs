@@ -7,6 +7,7 @@ use agent_core::policy::{
     Activation, Channel, Dense, DenseWeights, Disc, Header, Limits, Network, Norm, Policy,
     Provenance, Sensing, Timing, encode,
 };
+use agent_sim::policy_file;
 use agent_sim::problem::{self, Problem};
 use anyhow::{Context, Result, anyhow};
 use burn::tensor::Device;
@@ -60,8 +61,9 @@ pub fn blob(
         DenseWeights { weights, bias }
     });
     let header = header(problem, config, training)?;
-    // Weights may be padded; twice the parameters and a page for the header is plenty.
-    let mut buffer = vec![0u32; 2 * parameters.len() + 4096];
+    // Weights may be padded, and the probe is run behind the blob: twice the parameters, some pages
+    // for header and probe and the largest working memory are plenty.
+    let mut buffer = vec![0u32; 2 * parameters.len() + (1 << 16)];
     let blob = encode(&header, &layers, &mut buffer)
         .map_err(|e| anyhow!("the policy cannot be written as a blob: {e}"))?;
     Ok(blob.to_vec())
@@ -199,6 +201,13 @@ pub fn describe(blob: &[u8]) -> Result<String> {
         });
         each.collect::<Vec<_>>().join(", ")
     };
+    for c in &network.convolutions {
+        let (from, to, stride, padding) = (c.inputs, c.outputs, c.stride, c.padding);
+        line(
+            "convolution",
+            format!("3 × 3, {from}→{to} channels, stride {stride}, padding {padding}"),
+        )?;
+    }
     line("branch", show(&network.branch))?;
     let frequencies: Vec<String> = network.frequencies.iter().map(f32::to_string).collect();
     line(
@@ -210,6 +219,7 @@ pub fn describe(blob: &[u8]) -> Result<String> {
         ),
     )?;
     line("fusion", format!("{:?}", network.fusion).to_lowercase())?;
+    line("weights", policy_file::name(network.encoding).to_owned())?;
     line("head", show(&network.head))?;
     let parameters: usize = network
         .layers()
@@ -238,6 +248,14 @@ pub fn describe(blob: &[u8]) -> Result<String> {
             &limits.high[..axes]
         ),
     )?;
+    for (name, rate) in [
+        ("force", limits.force_rate),
+        ("velocity", limits.velocity_rate),
+    ] {
+        if let Some(rate) = rate {
+            line("rate", format!("{name} changes by at most {rate} a second"))?;
+        }
+    }
     for disc in &limits.keep_out {
         let ([x, y], radius) = (disc.centre, disc.radius);
         line("keep-out", format!("({x}, {y}), radius {radius}"))?;
@@ -249,6 +267,15 @@ pub fn describe(blob: &[u8]) -> Result<String> {
             "every {} µs; holds after {} µs, fails safe after {} µs without input",
             timing.period_us, timing.late_us, timing.fail_safe_us
         ),
+    )?;
+    line(
+        "self-test",
+        match header.probe {
+            Some(_) if policy.self_test(&mut vec![0.0; policy.workspace_len()]) => "passed here",
+            Some(_) => "FAILED here: agents will refuse it",
+            None => "none (format 1 or 2; write it anew with: trainer export)",
+        }
+        .to_owned(),
     )?;
     let from = &header.provenance;
     let revision = if from.revision.is_empty() { "" } else { " at " };

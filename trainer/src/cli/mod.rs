@@ -5,9 +5,11 @@ mod bench;
 mod oracle;
 mod train;
 
+use agent_core::policy::{Encoding, MAGIC};
+use agent_sim::policy_file::PolicyFile;
 use anyhow::{Context, Result};
 use backend::Backend;
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use trainer::checkpoint::Checkpoint;
 use trainer::export;
@@ -24,6 +26,7 @@ Examples:
   trainer train heat-1d --resume                     go on after an interruption
   trainer train --all                                train every problem
   trainer export runs/heat-1d/best -o my.policy      freeze the best policy for agents
+  trainer export my.policy --weights int8 -o small.policy   a third of the size
   trainer inspect my.policy                          what is in it
   trainer oracle heat-1d                             what could be reached at best
   trainer bench heat-1d --against-jax                seconds per step, beside JAX"
@@ -37,14 +40,20 @@ pub struct Arguments {
 enum Command {
     /// Train a policy; checkpoints, report.json and loss.svg go to <OUT>/<PROBLEM>/.
     Train(train::Arguments),
-    /// Freeze the policy of a checkpoint into a blob for agents.
-    #[command(after_help = "Example:\n  trainer export runs/heat-1d/best -o my.policy")]
+    /// Freeze the policy of a checkpoint into a blob for agents, or write a blob anew.
+    #[command(
+        after_help = "Examples:\n  trainer export runs/heat-1d/best -o my.policy\n  \
+        trainer export my.policy --weights int8 -o my-int8.policy"
+    )]
     Export {
-        /// A run's `best` or `latest` file.
-        checkpoint: PathBuf,
+        /// A run's `best` or `latest` file, or a policy with f32 weights.
+        source: PathBuf,
         /// The blob to write.
         #[arg(short, long)]
         output: PathBuf,
+        /// How weights are stored; agent-sim eval --weights int8 tells what int8 costs.
+        #[arg(long, value_enum, default_value = "f32")]
+        weights: Weights,
     },
     /// Print what a policy blob holds.
     #[command(after_help = "Example:\n  trainer inspect my.policy")]
@@ -64,11 +73,23 @@ pub fn run(arguments: Arguments) -> Result<()> {
         Command::Train(arguments) => train::run(arguments),
         Command::Oracle(arguments) => oracle::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
-        Command::Export { checkpoint, output } => {
-            let loaded = Checkpoint::load(&checkpoint)?;
-            let blob = export::from_checkpoint(loaded, &Backend::default().open()?)
-                .with_context(|| format!("cannot export '{}'", checkpoint.display()))?;
-            write_atomically(&output, &blob)?;
+        Command::Export {
+            source,
+            output,
+            weights,
+        } => {
+            let file = match PolicyFile::read(&source)? {
+                file if file.bytes().starts_with(&MAGIC) => file,
+                _ => {
+                    let loaded = Checkpoint::load(&source)?;
+                    let blob = export::from_checkpoint(loaded, &Backend::default().open()?)
+                        .with_context(|| format!("cannot export '{}'", source.display()))?;
+                    PolicyFile::new(&blob, source.display().to_string())
+                }
+            };
+            let file = file.recoded(weights.into())?;
+            let blob = file.bytes();
+            write_atomically(&output, blob)?;
             println!(
                 "{}: {} bytes; look inside with: trainer inspect {0}",
                 output.display(),
@@ -86,6 +107,24 @@ pub fn run(arguments: Arguments) -> Result<()> {
             })?;
             print!("{text}");
             Ok(())
+        }
+    }
+}
+
+/// How weights are stored.
+#[derive(Clone, Copy, ValueEnum)]
+enum Weights {
+    /// 32-bit floats
+    F32,
+    /// 8-bit integers with a scale for each output
+    Int8,
+}
+
+impl From<Weights> for Encoding {
+    fn from(weights: Weights) -> Self {
+        match weights {
+            Weights::F32 => Self::F32,
+            Weights::Int8 => Self::Int8,
         }
     }
 }
