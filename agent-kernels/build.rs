@@ -1,4 +1,4 @@
-//! Names the cores whose instructions `cortex_m.rs` is written in: rustc's own names for them are
+//! Names the cores whose instructions `cortex_m4f.rs` is written in: rustc's own names for them are
 //! not stable.
 
 fn main() {

@@ -92,7 +92,7 @@ agent_status agent_policy_query(const void *policy, size_t length, struct agent_
 
 /* Checks the policy in `length` bytes and writes the whole sentence about what is wrong with it:
  * which field, how many bytes. As much of it as fits `room` bytes, always with a final NUL if there
- * is room for one. 3 to 5 kB of code, which is not linked where this is not called. */
+ * is room for one. 6 to 9 kB of code, which is not linked where this is not called. */
 agent_status agent_policy_explain(const void *policy, size_t length, char *text, size_t room);
 
 /* First and last cell, both included. */

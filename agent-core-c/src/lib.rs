@@ -1,7 +1,7 @@
 //! [`agent_core`] for firmware in C.
 //!
 //! `include/agent_core.h` is the documentation for those who call it. Here is the other side of it,
-//! and all the `unsafe` there is: agent-core itself has none.
+//! and all the `unsafe` of that boundary: agent-core itself has none.
 //!
 //! 1. [`layout`]: the structures that cross, field by field as the header has them.
 //! 2. `memory`: pointers of the caller's become references, or a reason why not.

@@ -2,13 +2,13 @@
 //! bit. `cargo xtask test` builds the image and names it in `FIRMWARE_ELF`.
 
 use agent_core::agent::{Action, AgentState, Mode};
-use agent_core::message::{Command, Observation, Patch, Report, Span};
-use agent_core::policy::Policy;
+use agent_core::message::{Command, Observation, Overview, Patch, Report, Samples, Span};
+use agent_core::policy::{Encoding, Policy};
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::ClosedLoop;
 use agent_sim::link::{Link, LinkError};
 use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::{Problem, by_name};
+use agent_sim::problem::{self, Problem, by_name};
 use agent_sim::random_field::episode_rng;
 use agent_sim::sense::View;
 use agent_sim::swarm::Swarm;
@@ -70,39 +70,92 @@ fn sample(rng: &mut ChaCha8Rng, wild: bool) -> f32 {
     }
 }
 
-#[test]
-fn two_thousand_patches_give_the_same_bits_on_the_board_and_on_the_host() {
-    let Some(mut board) = board() else { return };
-    let file = PolicyFile::shipped(problem()).unwrap();
-    let policy = file.policy(problem()).unwrap();
-    assert_eq!(board.upload(file.bytes()).unwrap(), policy.id());
+/// How many patches each policy is tried on: 1,000, or as many as `BOARD_PATCHES` says.
+fn patches() -> u32 {
+    let asked = std::env::var("BOARD_PATCHES").ok();
+    asked.map_or(1_000, |n| n.parse().expect("BOARD_PATCHES is a number"))
+}
 
+#[test]
+fn all_shipped_policies_give_the_same_bits_on_the_board_and_on_the_host() {
+    let Some(mut board) = board() else { return };
+    let mut modes = BTreeSet::new();
+    for problem in problem::ALL {
+        let shipped = PolicyFile::shipped(problem).unwrap();
+        for encoding in [Encoding::F32, Encoding::Int8] {
+            let file = shipped.recoded(encoding).unwrap();
+            compare(&mut board, problem, &file, &mut modes);
+        }
+    }
+    // The comparison went through every state an armed agent has.
+    assert!(
+        ["Active", "Holding", "FailedSafe"]
+            .iter()
+            .all(|m| modes.contains(*m)),
+        "{modes:?}"
+    );
+}
+
+/// One agent on the board and on the host, shown the same.
+fn compare(
+    board: &mut Emulator,
+    problem: &Problem,
+    file: &PolicyFile,
+    modes: &mut BTreeSet<String>,
+) {
+    let policy = file.policy(problem).unwrap();
+    assert_eq!(board.upload(file.bytes()).unwrap(), policy.id());
+    let header = policy.header();
+    let (sensing, limits) = (&header.sensing, &header.limits);
+    let with_target = |cells| if sensing.target { cells } else { 0 };
+    let sizes = [
+        policy.patch_len(),
+        with_target(policy.patch_len()),
+        sensing.wide_len(),
+        with_target(sensing.wide_len()),
+    ];
     let mut rng = ChaCha8Rng::seed_from_u64(20);
     let mut host = AgentState::new();
     let mut workspace = vec![0.0; policy.workspace_len()];
-    let cells = policy.patch_len();
     let mut now_us = 0;
-    let mut modes = BTreeSet::new();
-    for seq in 0..2_000 {
-        let wild = seq % 3 == 2;
-        let field: Vec<f32> = (0..cells).map(|_| sample(&mut rng, wild)).collect();
-        let target: Vec<f32> = (0..cells).map(|_| sample(&mut rng, wild)).collect();
-        let x = if wild {
-            sample(&mut rng, true)
-        } else {
-            rng.random_range(0.0..=1.0)
+    for seq in 0..patches() {
+        // Now and then anything in every cell, or in one of them.
+        let wild = seq % 4 == 2;
+        let one = seq % 4 == 3;
+        let mut values = sizes.map(|n| (0..n).map(|_| sample(&mut rng, wild)).collect::<Vec<_>>());
+        if one {
+            let at = rng.random_range(0..values[0].len());
+            values[0][at] = sample(&mut rng, true);
+        }
+        let [field, target, wide_field, wide_target] = &values;
+        let mut place = [0.0; 2];
+        for axis in 0..usize::from(sensing.axes) {
+            place[axis] = match seq % 16 == 2 {
+                true => sample(&mut rng, true),
+                false => rng.random_range(limits.low[axis]..=limits.high[axis]),
+            };
+        }
+        let last = sensing.window + 1;
+        let mut span = || Span {
+            first: rng.random_range(0..=last / 2),
+            last: rng.random_range(1 + last / 2..=last),
         };
-        let inside = Span {
-            first: rng.random_range(0..=cells as u16 / 2),
-            last: rng.random_range(cells as u16 / 2..cells as u16),
-        };
+        let inside = [span(), span()];
         // Gaps long enough to hold, and now and then to fail safe.
-        now_us += if rng.random_bool(0.05) { 50_000 } else { 1_000 };
-        let patch = Patch::line(&field, &target, inside);
+        let period = u64::from(header.timing.period_us);
+        now_us += period * if rng.random_bool(0.05) { 50 } else { 1 };
         let observation = Observation {
             now_us,
-            position: [x, 0.0],
-            patch,
+            position: place,
+            patch: Patch {
+                field: Samples::new(field),
+                target: Samples::new(target),
+                inside,
+                wide: Overview {
+                    field: Samples::new(wide_field),
+                    target: Samples::new(wide_target),
+                },
+            },
         };
         let expected = host.step(&policy, &mut workspace, &observation);
         modes.insert(format!("{:?}", expected.mode));
@@ -113,18 +166,12 @@ fn two_thousand_patches_give_the_same_bits_on_the_board_and_on_the_host() {
                 ..
             } => {
                 assert_eq!(answered, seq);
-                assert_eq!(bits(&action), bits(&expected), "{observation:?}");
+                let name = file.origin();
+                assert_eq!(bits(&action), bits(&expected), "{name}: {observation:?}");
             }
             other => panic!("{other:?}"),
         }
     }
-    // The comparison went through every state an armed agent has.
-    assert!(
-        ["Active", "Holding", "FailedSafe"]
-            .iter()
-            .all(|m| modes.contains(*m)),
-        "{modes:?}"
-    );
 }
 
 /// An agent on the board, as the swarm sees it.

@@ -3,7 +3,7 @@
 #![no_main]
 
 use agent_core_fuzz::blobs::SOUND;
-use agent_core_fuzz::play::{Trust, play};
+use agent_core_fuzz::play::play;
 use agent_core_fuzz::script::Script;
 use libfuzzer_sys::fuzz_target;
 
@@ -13,5 +13,5 @@ const CALLS: usize = 8;
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script(bytes);
     let policy = &SOUND[usize::from(script.u8()) % SOUND.len()];
-    play(policy, Trust::Sound, CALLS, &mut script);
+    play(policy, CALLS, &mut script);
 });

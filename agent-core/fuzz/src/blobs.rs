@@ -53,12 +53,25 @@ fn line_layers() -> Vec<Layer> {
     LINE_SIZES.map(layer).into()
 }
 
-/// Their blobs, as the format is written today.
-pub static SMALL: LazyLock<[(Vec<u32>, usize); 2]> = LazyLock::new(|| {
-    [
+/// Their blobs, as the format is written today, and one for each thing that a format has brought.
+pub static SMALL: LazyLock<Vec<(Vec<u32>, usize)>> = LazyLock::new(|| {
+    let golden = [
+        &include_bytes!("../../tests/golden/format-2-plane.policy")[..],
+        include_bytes!("../../tests/golden/format-3-line.policy"),
+        include_bytes!("../../tests/golden/format-3-convolutions.policy"),
+        include_bytes!("../../tests/golden/format-3-int8-line.policy"),
+        include_bytes!("../../tests/golden/format-3-int8-plane.policy"),
+    ];
+    let mut small = vec![
         sample::plane(3),
         sample::blob(&line_header(), &line_layers()),
-    ]
+    ];
+    small.extend(golden.iter().map(|bytes| {
+        let mut words = vec![0u32; bytes.len().div_ceil(4)];
+        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        (words, bytes.len())
+    }));
+    small
 });
 
 /// Policies that take any valid input for what it is: none of them can overflow.

@@ -13,6 +13,7 @@ struct Parts {
     format: u32,
     header: Vec<u8>,
     weights: Vec<u8>,
+    probe: Vec<u8>,
 }
 
 /// Edits one of the small blobs as the script says, mends it and examines it.
@@ -43,7 +44,8 @@ impl Parts {
         Self {
             format: word(2) as u32,
             header: blob[PROLOGUE..][..word(3)].to_vec(),
-            weights: blob[word(4)..].to_vec(),
+            weights: blob[word(4)..][..word(5)].to_vec(),
+            probe: blob[word(4) + word(5)..].to_vec(),
         }
     }
 
@@ -87,7 +89,7 @@ impl Parts {
     /// The blob, with lengths and checksum as they should be but for one word.
     fn sealed(&self, wrong: Option<(usize, u32)>) -> Words {
         let weights_at = (PROLOGUE + self.header.len()).next_multiple_of(WEIGHTS_ALIGN);
-        let total = weights_at + self.weights.len();
+        let total = weights_at + self.weights.len() + self.probe.len();
         let sizes = [self.header.len(), weights_at, self.weights.len(), total];
         let mut bytes = MAGIC.to_vec();
         bytes.extend(self.format.to_le_bytes());
@@ -96,6 +98,7 @@ impl Parts {
         bytes.extend(&self.header);
         bytes.resize(weights_at, 0);
         bytes.extend(&self.weights);
+        bytes.extend(&self.probe);
         if let Some((word, value)) = wrong {
             bytes[4 * word..][..4].copy_from_slice(&value.to_le_bytes());
         }
