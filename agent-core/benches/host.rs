@@ -7,7 +7,15 @@ use std::process::{Command, ExitCode};
 fn main() -> ExitCode {
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let status = Command::new(cargo)
-        .args(["run", "--quiet", "--package", "xtask", "--", "bench", "host"])
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "xtask",
+            "--",
+            "bench",
+            "host",
+        ])
         .status();
     match status {
         Ok(status) if status.success() => ExitCode::SUCCESS,

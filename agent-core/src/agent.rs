@@ -117,6 +117,10 @@ impl AgentState {
         if !self.place(policy, *now_us, *position) {
             return self.idle(policy, *now_us);
         }
+        #[expect(
+            clippy::manual_map,
+            reason = "compilers may leave a closure in the baseline's instructions"
+        )]
         let shares = match policy.outputs(observation, workspace) {
             Some(outputs) => Some(outputs.map(net::share)),
             None => None,

@@ -129,10 +129,12 @@ fn compare(
         }
         let [field, target, wide_field, wide_target] = &values;
         let mut place = [0.0; 2];
-        for axis in 0..usize::from(sensing.axes) {
-            place[axis] = match seq % 16 == 2 {
+        let domain = limits.low.iter().zip(limits.high);
+        let axes = place.iter_mut().zip(domain).take(sensing.axes.into());
+        for (x, (low, high)) in axes {
+            *x = match seq % 16 == 2 {
                 true => sample(&mut rng, true),
-                false => rng.random_range(limits.low[axis]..=limits.high[axis]),
+                false => rng.random_range(*low..=high),
             };
         }
         let last = sensing.window + 1;
