@@ -19,9 +19,10 @@
  *     }
  *
  * What can be told from an argument is checked: null, alignment, lengths, an agent that was never
- * initialised. What is refused has no effect, but that an action asked for is zero. That memory is
- * there for the length stated, and that two calls for one agent do not overlap in time, is up to
- * the caller. Different agents can be used from different threads or interrupts.
+ * initialised. What is refused has no effect, but that an action asked for is zero and that an
+ * agent whose initialisation is refused is none. That memory is there for the length stated, and
+ * that two calls for one agent do not overlap in time, is up to the caller. Different agents can
+ * be used from different threads or interrupts.
  */
 #ifndef AGENT_CORE_H
 #define AGENT_CORE_H

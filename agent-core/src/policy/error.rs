@@ -23,7 +23,7 @@ pub enum PolicyError {
         /// Bytes there.
         found: usize,
     },
-    /// It does not start with [`MAGIC`].
+    /// It does not start with [`MAGIC`](super::MAGIC).
     NotAPolicy,
     /// Written in a format this reader does not know.
     UnknownFormat {
