@@ -52,8 +52,8 @@ pub fn try_drawn(script: &mut Script) {
         .map(|[weights, bias]| DenseWeights { weights, bias })
         .collect();
 
-    // Room for a header, for the probe of the largest patch that is played, and to run it.
-    let mut buffer = vec![0; LONGEST / 4 + (1 << 15)];
+    // Room for a header, for the probe of a small patch, and to run it.
+    let mut buffer = vec![0; LONGEST / 4 + (1 << 13)];
     let Ok(blob) = encode(&header, &layers, &mut buffer) else {
         return;
     };
