@@ -137,6 +137,15 @@ pub fn name(encoding: Encoding) -> &'static str {
     }
 }
 
+/// The reverse.
+pub fn encoding(name: &str) -> Result<Encoding, &'static str> {
+    match name {
+        "f32" => Ok(Encoding::F32),
+        "int8" => Ok(Encoding::Int8),
+        _ => Err("weights are stored as f32 or int8"),
+    }
+}
+
 /// What to do about an unusable blob, where the error does not say so itself.
 fn remedy(error: &PolicyError) -> &'static str {
     match error {

@@ -11,7 +11,7 @@ use agent_sim::metrics::{Score, Summary};
 use agent_sim::policy_file;
 use agent_sim::problem::{Drives, Episode, ErrorSensing, Headline, Problem, Records};
 use agent_sim::scenario::{Kind, Scenario, Team, fault_seed};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -28,33 +28,15 @@ pub struct EvalArgs {
     /// Number of episodes [default: all of a set, 50 fresh ones]
     #[arg(long, value_name = "N")]
     episodes: Option<usize>,
-    /// Store the policy's weights in this way first, and say what that costs
-    #[arg(long, value_enum, value_name = "FORM")]
-    weights: Option<Weights>,
+    /// Store the policy's weights in this way first, f32 or int8, and say what that costs
+    #[arg(long, value_name = "FORM", value_parser = policy_file::encoding)]
+    weights: Option<Encoding>,
     /// Print one JSON object and nothing else
     #[arg(long)]
     json: bool,
     /// Threads to use [default: all cores]; results do not depend on it
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-}
-
-/// How weights are stored.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Weights {
-    /// 32-bit floats
-    F32,
-    /// 8-bit integers with a scale for each output
-    Int8,
-}
-
-impl From<Weights> for Encoding {
-    fn from(weights: Weights) -> Self {
-        match weights {
-            Weights::F32 => Self::F32,
-            Weights::Int8 => Self::Int8,
-        }
-    }
 }
 
 /// What storing weights in another way costs, on the same episodes.
@@ -113,9 +95,9 @@ pub fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         let Some(file) = &team.policy else {
             anyhow::bail!("--weights belongs to --controller policy");
         };
-        let recoded = file.recoded(weights.into())?;
+        let recoded = file.recoded(weights)?;
         recoding = Some(Recoding {
-            weights: policy_file::name(weights.into()),
+            weights: policy_file::name(weights),
             before: headline(&team.problem, before),
             after: f64::NAN,
             ratio: f64::NAN,

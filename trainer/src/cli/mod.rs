@@ -6,10 +6,10 @@ mod oracle;
 mod train;
 
 use agent_core::policy::{Encoding, MAGIC};
-use agent_sim::policy_file::PolicyFile;
+use agent_sim::policy_file::{self, PolicyFile};
 use anyhow::{Context, Result};
 use backend::Backend;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use trainer::checkpoint::Checkpoint;
 use trainer::export;
@@ -51,9 +51,9 @@ enum Command {
         /// The blob to write.
         #[arg(short, long)]
         output: PathBuf,
-        /// How weights are stored; agent-sim eval --weights int8 tells what int8 costs.
-        #[arg(long, value_enum, default_value = "f32")]
-        weights: Weights,
+        /// How weights are stored, f32 or int8; agent-sim eval --weights int8 tells what int8 costs.
+        #[arg(long, value_name = "FORM", default_value = "f32", value_parser = policy_file::encoding)]
+        weights: Encoding,
     },
     /// Print what a policy blob holds.
     #[command(after_help = "Example:\n  trainer inspect my.policy")]
@@ -87,7 +87,7 @@ pub fn run(arguments: Arguments) -> Result<()> {
                     PolicyFile::new(&blob, source.display().to_string())
                 }
             };
-            let file = file.recoded(weights.into())?;
+            let file = file.recoded(weights)?;
             let blob = file.bytes();
             write_atomically(&output, blob)?;
             println!(
@@ -107,24 +107,6 @@ pub fn run(arguments: Arguments) -> Result<()> {
             })?;
             print!("{text}");
             Ok(())
-        }
-    }
-}
-
-/// How weights are stored.
-#[derive(Clone, Copy, ValueEnum)]
-enum Weights {
-    /// 32-bit floats
-    F32,
-    /// 8-bit integers with a scale for each output
-    Int8,
-}
-
-impl From<Weights> for Encoding {
-    fn from(weights: Weights) -> Self {
-        match weights {
-            Weights::F32 => Self::F32,
-            Weights::Int8 => Self::Int8,
         }
     }
 }
