@@ -180,7 +180,7 @@ fn with_node(script: impl AsyncFnOnce(&Host)) -> Vec<Action> {
         from_node: &from_node,
         frames: RefCell::new(FrameReader::new()),
     };
-    let mut memory = vec![[0u32; 4]; 256]; // 4 KiB, aligned
+    let mut memory = vec![[0u32; 4]; 512]; // 8 KiB, aligned
     let mut slot = MemorySlot(bytes_of(&mut memory));
     let (mut stream, mut back) = (&to_node, &from_node);
     let mut receiver = Receiver::new(&mut stream);
@@ -334,7 +334,7 @@ fn a_refused_policy_is_explained_and_the_node_takes_another() {
 /// 1000 cells are a frame of 4.1 kB and 1200 one of 4.9 kB; the node takes 4.6.
 #[test]
 fn a_policy_that_could_not_be_shown_its_window_is_refused() {
-    let (mut small, mut large) = ([0; 256], [0; 256]);
+    let (mut small, mut large) = ([0; 8192], [0; 8192]);
     let small = policy_that_sees(1000, &mut small);
     let large = policy_that_sees(1200, &mut large);
     with_node(async |host| {
@@ -354,7 +354,7 @@ fn a_policy_that_does_not_fit_is_rejected_and_the_old_one_stays() {
     let blob = policy(&mut buffer);
     with_node(async |host| {
         host.upload(blob).await;
-        for length in [4097, u32::MAX] {
+        for length in [8193, u32::MAX] {
             host.ask(Command::PolicyBegin { length }, |r| {
                 assert!(matches!(r, Report::Rejected { .. }));
             })

@@ -89,7 +89,7 @@ pub fn run() -> Result<()> {
     log.stage("tests", || {
         let mut tests = cargo();
         tests
-            .args(["test", "--workspace", "--features", GPU])
+            .args(["test", "--workspace", "--no-fail-fast", "--features", GPU])
             .env_remove(IMAGE_VARIABLE)
             .env_remove(EXAMPLES_VARIABLE);
         if let Some(image) = &usable {
