@@ -144,7 +144,8 @@ impl<'p> Desk<'p> {
 
     /// One step of every agent, several at a time.
     pub fn step_all(&mut self, states: &mut [AgentState], observations: &[Observation]) {
-        self.actions.resize(states.len(), Action::none(Mode::Waiting));
+        self.actions
+            .resize(states.len(), Action::none(Mode::Waiting));
         self.arch.dispatch(StepAll {
             policy: self.policy,
             room: Room {

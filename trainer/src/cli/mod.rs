@@ -78,16 +78,14 @@ pub fn run(arguments: Arguments) -> Result<()> {
             output,
             weights,
         } => {
-            let file = match PolicyFile::read(&source)? {
-                file if file.bytes().starts_with(&MAGIC) => file,
+            let blob = match std::fs::read(&source) {
+                Ok(bytes) if bytes.starts_with(&MAGIC) => bytes,
                 _ => {
-                    let loaded = Checkpoint::load(&source)?;
-                    let blob = export::from_checkpoint(loaded, &Backend::default().open()?)
-                        .with_context(|| format!("cannot export '{}'", source.display()))?;
-                    PolicyFile::new(&blob, source.display().to_string())
+                    export::from_checkpoint(Checkpoint::load(&source)?, &Backend::default().open()?)
+                        .with_context(|| format!("cannot export '{}'", source.display()))?
                 }
             };
-            let file = file.recoded(weights)?;
+            let file = PolicyFile::new(&blob, source.display().to_string()).recoded(weights)?;
             let blob = file.bytes();
             write_atomically(&output, blob)?;
             println!(
