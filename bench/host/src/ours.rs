@@ -33,10 +33,10 @@ impl Blob {
         Ok(policy)
     }
 
-    /// The weights: from where the prologue says to the end.
+    /// The weights: where the prologue says.
     pub fn weights(&self) -> &'static [f32] {
         let words: &[u32] = bytemuck::cast_slice(&self.0[..32]);
-        bytemuck::cast_slice(&self.0[words[4] as usize..])
+        bytemuck::cast_slice(&self.0[words[4] as usize..][..words[5] as usize])
     }
 }
 
