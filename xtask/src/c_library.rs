@@ -48,17 +48,8 @@ pub const CONTROL: [&str; 7] = [
     "agent_policy_query",
     "agent_status_text",
 ];
-/// All of them: also the one that brings formatting of text with it.
-pub const ALL: [&str; 8] = [
-    "agent_init",
-    "agent_step",
-    "agent_idle",
-    "agent_is_late",
-    "agent_reset",
-    "agent_policy_query",
-    "agent_status_text",
-    "agent_policy_explain",
-];
+/// The other one, which brings formatting of text with it.
+pub const EXPLAIN: &str = "agent_policy_explain";
 
 /// The policy in the example.
 const POLICY: &str = "policies/heat-1d.policy";
