@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn tanh_within_one_stays_within_its_stated_error() {
         let mut worst = 0.0f64;
-        for i in -1_000_000..=1_000_000 {
+        for i in (-1_000_000..=1_000_000).step_by(EVERY) {
             let x = i as f32 * 1e-6;
             worst = worst.max((f64::from(tanh_unit(x)) - f64::from(x).tanh()).abs());
         }
