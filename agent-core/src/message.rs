@@ -1,15 +1,21 @@
 //! What crosses a link between a host and an agent, and how it is framed.
 //!
-//! A frame is `COBS(postcard(message) ‖ CRC-32) ‖ 0`: the zero byte ends a frame and occurs nowhere
-//! inside one, so a receiver that joins late or loses bytes is in step again at the next zero.
-//! Nothing here says how many agents there are.
+//! A frame is `COBS(protocol ‖ number ‖ postcard(message) ‖ CRC-32) ‖ 0`: the zero byte ends a frame
+//! and occurs nowhere inside one, so a receiver that joins late or loses bytes is in step again at the
+//! next zero. The protocol's version is the first byte and stays it, so that two sides of different
+//! versions can say so. The number is the command's, repeated in its answer: a host tells late and
+//! repeated answers from the one it waits for, and a node does not step twice for a command that
+//! came twice. Nothing here says how many agents there are.
 
 use crate::agent::Action;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
-/// Version of the messages below; both sides name theirs in `Hello`.
-pub const PROTOCOL: u16 = 2;
+/// Version of the messages below, in every frame.
+pub const PROTOCOL: u8 = 3;
+
+/// Number of a report that nobody asked for. Commands have any other.
+pub const UNASKED: u32 = 0;
 
 /// CRC-32 as in Ethernet and zlib, for frames and blobs alike.
 pub const CRC32: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
@@ -145,9 +151,16 @@ pub const COMMAND_FRAME: usize = frame_room(2 * (22 * 22 + 80));
 /// What a host asks of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Command<'a> {
-    /// Who are you? Answered by [`Report::Hello`].
+    /// Who are you? Answered by [`Report::Hello`]. The commands after it are numbered anew.
     Hello,
-    /// A policy of this many bytes follows. Disarms the node. Answered by [`Report::Stored`].
+    /// How are you? Answered by [`Report::Status`].
+    Status,
+    /// Forget the agent's state (not its policy). Answered by [`Report::Hello`].
+    Reset,
+    /// Take one control step. Answered by [`Report::Action`].
+    Observe(#[serde(borrow)] Observation<'a>),
+    /// A policy of this many bytes follows, for the slot that is not in use; the node goes on with
+    /// the policy that it runs. Answered by [`Report::Stored`].
     PolicyBegin {
         /// Bytes of the whole blob.
         length: u32,
@@ -160,33 +173,41 @@ pub enum Command<'a> {
         #[serde(borrow)]
         bytes: &'a [u8],
     },
-    /// Check the blob and arm. Answered by [`Report::Hello`] or [`Report::PolicyRefused`].
-    PolicyCommit,
-    /// Take one control step. Answered by [`Report::Action`].
-    Observe {
-        /// Comes back in the answer.
-        seq: u32,
-        /// The step's input.
+    /// Check the blob and run it from now on. Answered by [`Report::Hello`] or
+    /// [`Report::PolicyRefused`]; the node then runs what it ran before.
+    PolicyCommit {
+        /// Ed25519 signature of the blob, 64 bytes; empty for none.
         #[serde(borrow)]
-        observation: Observation<'a>,
+        signature: &'a [u8],
     },
-    /// Forget the agent's state (not its policy). Answered by [`Report::Hello`].
-    Reset,
+    /// Start afresh, as after a reset. Answered by the [`Report::Hello`] of a node that has started.
+    Restart,
+    /// Come to grief, in an image built for tests; [`Report::Rejected`] in any other.
+    Provoke(Mishap),
 }
 
 /// Most bytes in one [`Command::PolicyChunk`].
 pub const CHUNK: usize = 512;
 
+/// How a node built for tests can be made to fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Mishap {
+    /// A panic.
+    Panic,
+    /// A control step that never ends.
+    Hang,
+    /// More stack than there is.
+    StackOverflow,
+    /// An access to memory that is not there.
+    Fault,
+}
+
 /// What a node answers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Report<'a> {
-    /// Who this node is.
-    Hello {
-        /// Its [`PROTOCOL`].
-        protocol: u16,
-        /// Length and checksum of the policy it runs, if any.
-        policy: Option<PolicyId>,
-    },
+    /// Who this node is. Sent [`UNASKED`] when a node starts.
+    Hello(Hello),
     /// The upload has reached this offset.
     Stored {
         /// Offset of the next byte expected.
@@ -199,8 +220,6 @@ pub enum Report<'a> {
     },
     /// The answer to one observation.
     Action {
-        /// The observation's number.
-        seq: u32,
         /// What the agent does until the next one.
         action: Action,
         /// How long the step took on the node's own clock, in its ticks; 0 if it has none.
@@ -211,6 +230,120 @@ pub enum Report<'a> {
         /// A sentence for a person.
         reason: &'a str,
     },
+    /// How this node is.
+    Status(#[serde(borrow)] Status<'a>),
+}
+
+/// Who a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Hello {
+    /// The policy it runs, if any.
+    pub policy: Option<PolicyId>,
+    /// Why it started.
+    pub reset: ResetCause,
+    /// How often it has started since its power came on.
+    pub boots: u32,
+}
+
+/// How a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status<'a> {
+    /// Name of its board.
+    pub board: &'a str,
+    /// Version of its image.
+    pub firmware: &'a str,
+    /// The slot whose policy it runs.
+    pub active: Option<u8>,
+    /// What lies in its slots.
+    pub slots: [Slot; 2],
+    /// How it has fared since its power came on.
+    pub history: History,
+    /// What it said at its last panic or fault; empty if there was none.
+    #[serde(borrow)]
+    pub last_words: &'a str,
+    /// How it has fared since it started.
+    pub counters: Counters,
+}
+
+/// What lies in one of a node's policy slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Slot {
+    /// The policy, where there is a whole one.
+    pub policy: Option<PolicyId>,
+    /// What the node makes of it.
+    pub state: SlotState,
+}
+
+/// What a node makes of a policy slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum SlotState {
+    /// Nothing was ever committed here, or it is being written.
+    Empty,
+    /// What was committed here is damaged, or refused by this image.
+    Refused,
+    /// Committed, and yet to prove itself.
+    OnTrial,
+    /// Has taken control steps.
+    Proven,
+    /// Brought the node down while on trial.
+    GivenUp,
+}
+
+/// Why a node started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum ResetCause {
+    /// Power came on, or came back after it had been gone.
+    PowerOn,
+    /// The voltage fell too low for a moment.
+    Brownout,
+    /// The reset pin, a debugger, or nothing that the node can tell.
+    External,
+    /// It was told to.
+    Command,
+    /// No control step was completed for too long.
+    Watchdog,
+    /// A panic.
+    Panic,
+    /// A fault of the processor: bad memory, bad instruction, stack overflow.
+    Fault,
+}
+
+/// How a node has fared since its power came on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct History {
+    /// Why it last started.
+    pub reset: ResetCause,
+    /// How often it has started.
+    pub boots: u32,
+    /// How many of those were the watchdog's doing,
+    pub watchdog_bites: u32,
+    /// a panic's,
+    pub panics: u32,
+    /// or a fault's.
+    pub faults: u32,
+}
+
+/// How a node has fared since it started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Counters {
+    /// Time since then.
+    pub uptime_us: u64,
+    /// Control steps taken.
+    pub steps: u32,
+    /// Frames taken for commands.
+    pub commands: u32,
+    /// Frames dropped: damaged, too long, or of another protocol.
+    pub rejected: u32,
+    /// Commands that came again and were answered as before.
+    pub repeated: u32,
+    /// Commands older than the last one, dropped.
+    pub stale: u32,
 }
 
 /// Names a blob: its length and the checksum it carries.
@@ -229,16 +362,24 @@ pub struct PolicyId {
 pub enum FrameError {
     /// The buffer is too small for the message.
     TooLong,
-    /// The bytes are no frame of this protocol: damaged, cut, or foreign.
+    /// The bytes are no frame: damaged, cut, or foreign.
     Damaged,
+    /// The other side speaks another version of the protocol.
+    Protocol {
+        /// Theirs.
+        theirs: u8,
+    },
 }
 
 impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooLong => "the message does not fit its frame buffer",
-            Self::Damaged => "the frame is damaged or not of this protocol",
-        })
+        match self {
+            Self::TooLong => f.write_str("the message does not fit its frame buffer"),
+            Self::Damaged => f.write_str("the frame is damaged"),
+            Self::Protocol { theirs } => {
+                write!(f, "the other side speaks protocol {theirs}, this one {PROTOCOL}")
+            }
+        }
     }
 }
 
@@ -246,25 +387,33 @@ impl core::error::Error for FrameError {}
 
 /// Writes `message` as one frame, its final zero included, and returns the frame.
 pub fn encode_frame<'b>(
+    number: u32,
     message: &impl Serialize,
     buffer: &'b mut [u8],
 ) -> Result<&'b mut [u8], FrameError> {
     use postcard::ser_flavors::{Cobs, Slice, crc::CrcModifier};
     let cobs = Cobs::try_new(Slice::new(buffer)).map_err(|_| FrameError::TooLong)?;
-    postcard::serialize_with_flavor(message, CrcModifier::new(cobs, CRC32.digest()))
+    let checked = CrcModifier::new(cobs, CRC32.digest());
+    postcard::serialize_with_flavor(&(PROTOCOL, number, message), checked)
         .map_err(|_| FrameError::TooLong)
 }
 
-/// Reads one frame, with or without its final zero; `frame` is decoded in place.
-pub fn decode_frame<'b, T: Deserialize<'b>>(frame: &'b mut [u8]) -> Result<T, FrameError> {
+/// Reads one frame, with or without its final zero: the message's number and the message. `frame`
+/// is decoded in place.
+pub fn decode_frame<'b, T: Deserialize<'b>>(frame: &'b mut [u8]) -> Result<(u32, T), FrameError> {
     let length = cobs::decode_in_place(frame).map_err(|_| FrameError::Damaged)?;
     let bytes = frame.get(..length).ok_or(FrameError::Damaged)?;
-    let (message, rest) =
-        postcard::take_from_bytes_crc32(bytes, CRC32.digest()).map_err(|_| FrameError::Damaged)?;
-    if rest.is_empty() {
-        Ok(message)
-    } else {
-        Err(FrameError::Damaged)
+    let (bytes, checksum) = bytes.split_last_chunk().ok_or(FrameError::Damaged)?;
+    if CRC32.checksum(bytes) != u32::from_le_bytes(*checksum) {
+        return Err(FrameError::Damaged);
+    }
+    match bytes.split_first() {
+        Some((&PROTOCOL, message)) => match postcard::take_from_bytes(message) {
+            Ok((message, [])) => Ok(message),
+            _ => Err(FrameError::Damaged),
+        },
+        Some((&theirs, _)) => Err(FrameError::Protocol { theirs }),
+        None => Err(FrameError::Damaged),
     }
 }
 
@@ -333,29 +482,26 @@ mod tests {
     use proptest::prelude::*;
     use std::vec::Vec;
 
-    fn observe(seq: u32, field: &[f32]) -> Command<'_> {
-        Command::Observe {
-            seq,
-            observation: Observation {
-                now_us: 12_000,
-                position: [0.25, 0.0],
-                patch: Patch {
-                    wide: Overview {
-                        field: Samples::new(field),
-                        target: Samples::default(),
-                    },
-                    ..Patch::line(field, field, Span { first: 2, last: 9 })
+    fn observe(field: &[f32]) -> Command<'_> {
+        Command::Observe(Observation {
+            now_us: 12_000,
+            position: [0.25, 0.0],
+            patch: Patch {
+                wide: Overview {
+                    field: Samples::new(field),
+                    target: Samples::default(),
                 },
+                ..Patch::line(field, field, Span { first: 2, last: 9 })
             },
-        }
+        })
     }
 
     #[test]
     fn frames_survive_the_line_and_resynchronise_after_garbage() {
         let field: Vec<f32> = (0..10).map(|k| k as f32 - 3.5).collect();
-        let command = observe(7, &field);
+        let command = observe(&field);
         let mut buffer = [0; 256];
-        let frame = encode_frame(&command, &mut buffer).unwrap().to_vec();
+        let frame = encode_frame(7, &command, &mut buffer).unwrap().to_vec();
         let mut line = std::vec![9, 8, 7, 0];
         line.extend(&frame[..frame.len() / 2]);
         line.push(0);
@@ -366,7 +512,7 @@ mod tests {
             if let Some(frame) = reader.push(byte)
                 && let Ok(decoded) = decode_frame::<Command>(frame.unwrap())
             {
-                assert_eq!(decoded, command);
+                assert_eq!(decoded, (7, command));
                 good += 1;
             }
         }
@@ -381,10 +527,10 @@ mod tests {
         let mut buffer = [0; 16];
         let mut line = std::vec![1; 40];
         line.push(0);
-        line.extend(encode_frame(&report, &mut buffer).unwrap().iter());
+        line.extend(encode_frame(1, &report, &mut buffer).unwrap().iter());
         for byte in line {
             if let Some(frame) = reader.push(byte) {
-                seen.push(frame.map(|f| decode_frame::<Report>(f) == Ok(report)));
+                seen.push(frame.map(|f| decode_frame::<Report>(f) == Ok((1, report))));
             }
         }
         assert_eq!(seen, [Err(FrameError::TooLong), Ok(true)]);
@@ -413,11 +559,8 @@ mod tests {
                 },
             };
             let mut buffer = std::vec![0; observation.frame_room()];
-            let command = Command::Observe {
-                seq: u32::MAX,
-                observation,
-            };
-            let used = encode_frame(&command, &mut buffer).unwrap().len();
+            let command = Command::Observe(observation);
+            let used = encode_frame(u32::MAX, &command, &mut buffer).unwrap().len();
             assert!(used + 48 > observation.frame_room(), "{samples}: {used}");
         }
     }
@@ -425,7 +568,6 @@ mod tests {
     #[test]
     fn the_wire_bytes_of_an_action_are_fixed() {
         let report = Report::Action {
-            seq: 1,
             action: Action {
                 force: 1.0,
                 velocity: [0.5, 0.0],
@@ -434,9 +576,9 @@ mod tests {
             ticks: 0,
         };
         let mut buffer = [0; 64];
-        let frame = encode_frame(&report, &mut buffer).unwrap();
-        // variant 3, seq 1, three little-endian floats, mode 1, ticks 0, CRC-32; then COBS.
-        let mut plain = std::vec![3, 1, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x3f, 0, 0, 0, 0, 1, 0];
+        let frame = encode_frame(1, &report, &mut buffer).unwrap();
+        // protocol 3, number 1, variant 3, three little-endian floats, mode 1, ticks 0, CRC-32; then COBS.
+        let mut plain = std::vec![3, 1, 3, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x3f, 0, 0, 0, 0, 1, 0];
         plain.extend(CRC32.checksum(&plain).to_le_bytes());
         let mut decoded = frame.to_vec();
         let length = cobs::decode_in_place(&mut decoded).unwrap();
@@ -451,11 +593,26 @@ mod tests {
             let _ = decode_frame::<Report>(&mut copy);
         }
 
+        /// Whatever comes after it, and whatever became of the messages.
         #[test]
-        fn one_flipped_bit_never_passes(seq: u32, bit in 0usize..8, at in 0usize..60) {
+        fn a_frame_of_another_protocol_is_told_by_its_version(
+            theirs in any::<u8>().prop_filter("another", |theirs| *theirs != PROTOCOL),
+            rest in proptest::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let mut plain = std::vec![theirs];
+            plain.extend(rest);
+            plain.extend(CRC32.checksum(&plain).to_le_bytes());
+            let mut frame = std::vec![0; cobs::max_encoding_length(plain.len())];
+            let length = cobs::encode(&plain, &mut frame);
+            let refused = decode_frame::<Report>(&mut frame[..length]);
+            prop_assert_eq!(refused, Err(FrameError::Protocol { theirs }));
+        }
+
+        #[test]
+        fn one_flipped_bit_never_passes(number: u32, bit in 0usize..8, at in 0usize..60) {
             let field = [1.0f32; 10];
             let mut buffer = [0; 256];
-            let mut frame = encode_frame(&observe(seq, &field), &mut buffer).unwrap().to_vec();
+            let mut frame = encode_frame(number, &observe(&field), &mut buffer).unwrap().to_vec();
             let at = at % (frame.len() - 1);
             frame[at] ^= 1 << bit;
             prop_assert!(decode_frame::<Command>(&mut frame).is_err());

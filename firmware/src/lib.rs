@@ -23,6 +23,7 @@ macro_rules! log {
     }};
 }
 
+pub mod hardware;
 pub mod link;
 pub mod node;
 pub mod slot;

@@ -1,0 +1,46 @@
+//! What a board brings to the node.
+
+use agent_core::{
+    agent::Action,
+    message::{History, Mishap},
+};
+use embedded_storage::nor_flash::NorFlash;
+
+/// Everything that the node works with but its line.
+pub struct Hardware<S, W, A> {
+    /// Name of the board, for reports.
+    pub board: &'static str,
+    /// Two places for a policy. While the node runs what lies in one, it writes the other.
+    pub slots: [S; 2],
+    /// Restarts a node that has stopped working.
+    pub watchdog: W,
+    /// Carries out actions.
+    pub actuator: A,
+    /// How the node has fared since its power came on.
+    pub history: History,
+    /// What it said at its last panic or fault.
+    pub last_words: &'static str,
+    /// Starts the node afresh.
+    pub restart: fn() -> !,
+    /// Brings the node to grief, in images for tests.
+    pub provoke: Option<fn(Mishap)>,
+}
+
+/// Flash for one policy, from offset 0, that the core can read like any other memory.
+pub trait PolicyFlash: NorFlash {
+    /// All of it, as it reads now. Starts on a multiple of 16 bytes.
+    fn bytes(&self) -> &[u8];
+}
+
+/// A clock that restarts the node unless it is fed in time.
+pub trait Watchdog {
+    /// Gives the node its full time again. Called when a control step is complete, and nowhere else.
+    fn feed(&mut self);
+}
+
+/// What carries out an agent's actions: the board's actuator, or a host that is only told.
+pub trait Actuator {
+    /// Does `action` from now on. Called after each control step, and between two observations
+    /// when the agent holds or fails safe on its own.
+    fn apply(&mut self, action: &Action);
+}
