@@ -5,6 +5,7 @@ use crate::fault::{Fault, Plan, Run};
 use crate::link::{InProcess, Link};
 use crate::metrics::Score;
 use crate::problem::{Episode, Problem, Proportional};
+use crate::rig::Rig;
 use crate::proportional::{Law, ProportionalAgent};
 use crate::sense::View;
 use crate::swarm::Swarm;
@@ -45,6 +46,16 @@ impl Experiment<'_> {
         episode: &Episode,
         watch: &mut dyn FnMut(&Snapshot<'_>),
     ) -> Result<Score, BlownUp> {
+        self.run_on(None, episode, watch)
+    }
+
+    /// The same with the first agents of a policy on the rig's boards, and at the rig's pace.
+    pub fn run_on(
+        &self,
+        rig: Option<&Rig>,
+        episode: &Episode,
+        watch: &mut dyn FnMut(&Snapshot<'_>),
+    ) -> Result<Score, BlownUp> {
         match self.controller {
             Controller::None => {
                 let unseen = View {
@@ -52,16 +63,30 @@ impl Experiment<'_> {
                     target: false,
                     wide: None,
                 };
-                self.drive::<InProcess>(episode, unseen, 0, || unreachable!("no agents"), watch)
+                let none = |_| unreachable!("no agents");
+                self.drive::<InProcess>(rig, episode, unseen, 0, none, watch)
             }
             Controller::Proportional(law) => {
                 let law = Law::new(self.problem, law);
                 let agent = ProportionalAgent::new(&law);
-                self.drive(episode, law.view(), self.agents, || agent.clone(), watch)
+                let link = |_| agent.clone();
+                self.drive(rig, episode, law.view(), self.agents, link, watch)
             }
             Controller::Policy(policy) => {
                 let view = View::of(policy);
-                self.drive(episode, view, self.agents, || InProcess::new(policy), watch)
+                let inside = |_| InProcess::new(policy);
+                match rig.filter(|rig| !rig.is_empty()) {
+                    None => self.drive(rig, episode, view, self.agents, inside, watch),
+                    Some(boards) => {
+                        let link = |agent| -> Box<dyn Link + '_> {
+                            match boards.link(agent) {
+                                Some(link) => Box::new(link),
+                                None => Box::new(inside(agent)),
+                            }
+                        };
+                        self.drive(rig, episode, view, self.agents, link, watch)
+                    }
+                }
             }
         }
     }
@@ -69,17 +94,19 @@ impl Experiment<'_> {
     /// Puts agents at the ends of their links, faults in between, and runs the episode.
     fn drive<L: Link>(
         &self,
+        rig: Option<&Rig>,
         episode: &Episode,
         view: View,
         agents: usize,
-        link: impl Fn() -> L + Copy + Send,
+        link: impl Fn(usize) -> L + Copy + Send,
         watch: &mut dyn FnMut(&Snapshot<'_>),
     ) -> Result<Score, BlownUp> {
         let problem = self.problem;
         let positions = (problem.placement)(agents);
         if self.faults.is_empty() || agents == 0 {
-            let links = (0..agents).map(|_| link()).collect();
-            return self.steer(episode, Swarm::new(problem, view, links, positions), watch);
+            let links = (0..agents).map(link).collect();
+            let swarm = Swarm::new(problem, view, links, positions);
+            return self.steer(rig, episode, swarm, watch);
         }
         let plan = Plan::new(
             self.faults,
@@ -90,24 +117,33 @@ impl Experiment<'_> {
                 seed: self.seed,
             },
         );
-        let links = (0..agents).map(|agent| plan.stack(agent, link)).collect();
+        let links = (0..agents)
+            .map(|agent| plan.stack(agent, move || link(agent)))
+            .collect();
         let mut swarm = Swarm::new(problem, view, links, positions);
         if plan.has_clocks() {
             swarm = swarm.with_clocks((0..agents).map(|agent| plan.clock(agent)).collect());
         }
-        self.steer(episode, swarm, watch)
+        self.steer(rig, episode, swarm, watch)
     }
 
     fn steer<L: Link>(
         &self,
+        rig: Option<&Rig>,
         episode: &Episode,
         swarm: Swarm<L>,
         watch: &mut dyn FnMut(&Snapshot<'_>),
     ) -> Result<Score, BlownUp> {
         let mut run = ClosedLoop::new(self.problem, episode, swarm);
         watch(&run.snapshot());
-        for _ in 0..self.steps {
+        for step in 0..self.steps {
+            if let Some(rig) = rig {
+                rig.before(step);
+            }
             run.advance()?;
+            if let Some(rig) = rig {
+                rig.after(step);
+            }
             watch(&run.snapshot());
         }
         Ok(run.score())

@@ -57,6 +57,7 @@ pub mod random_field;
 pub mod recording;
 pub mod report;
 pub mod resample;
+pub mod rig;
 pub mod scenario;
 pub mod sense;
 pub mod swarm;

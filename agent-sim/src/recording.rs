@@ -4,6 +4,7 @@ use crate::controller::Experiment;
 use crate::episode::{BlownUp, Snapshot};
 use crate::metrics::Score;
 use crate::problem::Episode;
+use crate::rig::Rig;
 use crate::trajectory::Trajectory;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -37,16 +38,17 @@ pub struct StepLog {
 }
 
 impl Recording {
-    /// Runs an episode; `tick` is called after every step.
+    /// Runs an episode, perhaps with boards; `tick` is called after every step.
     pub fn make(
         experiment: &Experiment<'_>,
+        rig: Option<&Rig>,
         episode: &Episode,
         mut tick: impl FnMut(),
     ) -> Result<Self, BlownUp> {
         let problem = experiment.problem;
         let mut trajectory = Trajectory::new(problem, episode, experiment.steps);
         let mut log = Vec::with_capacity(experiment.steps + 1);
-        let score = experiment.run(episode, &mut |snapshot| {
+        let score = experiment.run_on(rig, episode, &mut |snapshot| {
             trajectory.push(snapshot);
             let heard = snapshot.deeds.iter().filter(|deed| deed.heard()).count();
             log.push(StepLog {

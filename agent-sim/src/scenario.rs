@@ -23,9 +23,10 @@
 //! ```
 
 use crate::controller::{Controller, Experiment};
-use crate::fault::{BadFault, Fault};
+use crate::fault::{self, BadFault, Fault, Who};
 use crate::policy_file::{PolicyFile, PolicyFileError};
 use crate::problem::{self, BadProblem, Episode, Problem, Proportional, UnknownProblem};
+use crate::rig::{Boards, LinkKind};
 use crate::test_set::{EpisodeSet, TestSetError};
 use agent_core::policy::Policy;
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,13 @@ pub struct Scenario {
     /// Which episode of the set.
     #[serde(default)]
     pub episode: usize,
+    /// Where the boards of the first agents are; all other agents are in the simulator's process.
+    #[serde(default, rename = "link", skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Boards>,
+    /// How many times as fast as the wall clock the field goes; in lock-step with the agents if this
+    /// is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub realtime: Option<f64>,
     /// What goes wrong.
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
@@ -224,6 +232,7 @@ impl Scenario {
         if let Some(file) = &policy {
             file.policy(&problem)?;
         }
+        self.check_boards(kind, agents)?;
         if let Some(gain) = self.gain
             && !(gain.is_finite() && gain >= 0.0)
         {
@@ -240,7 +249,62 @@ impl Scenario {
             steps,
             seed: fault_seed(self.seed, self.episode),
             faults: self.faults.clone(),
+            links: self.links.clone(),
+            realtime: self.realtime,
         })
+    }
+}
+
+impl Scenario {
+    /// Whether the boards fit the run, and the faults the boards.
+    fn check_boards(&self, kind: Kind, agents: usize) -> Result<(), BadScenario> {
+        let senseless = |text: String| Err(BadScenario::Senseless(text));
+        let boards: usize = self.links.iter().map(Boards::count).sum();
+        if boards > agents {
+            return senseless(format!(
+                "--link names {boards} boards for {agents} agents; give --agents {boards} or more"
+            ));
+        }
+        if boards > 0 && kind != Kind::Policy {
+            return senseless(
+                "boards run policies; leave --link out, or give --controller policy".to_owned(),
+            );
+        }
+        if let Some(speed) = self.realtime
+            && !(speed.is_finite() && speed > 0.0)
+        {
+            return senseless(format!("--realtime {speed} is not a number above 0"));
+        }
+        for fault in &self.faults {
+            let fault::Kind::Board(mishap) = fault.kind else {
+                continue;
+            };
+            let of_kind = |link: Option<LinkKind>| {
+                let meant = self.links.iter().filter(|b| link.is_none_or(|k| b.kind() == k));
+                meant.map(Boards::count).sum::<usize>()
+            };
+            let emulated = of_kind(Some(LinkKind::Qemu));
+            let (meant, wanted) = match &fault.who {
+                Who::Boards { link, count } => (of_kind(*link), count.unwrap_or(0)),
+                Who::Ids(ids) => (boards, ids.within(agents).last().map_or(0, |last| last + 1)),
+                _ => (boards, 0),
+            };
+            if meant == 0 || wanted > meant {
+                return senseless(format!(
+                    "the fault '{fault}' is impossible: it is for {} boards and the run has {meant} \
+                     such; give --link qemu={} or the like",
+                    wanted.max(1),
+                    wanted.max(1)
+                ));
+            }
+            if mishap.needs_emulator() && meant > emulated {
+                return senseless(format!(
+                    "the fault '{fault}' is impossible: only emulated boards can be killed, stopped \
+                     and reset from here; add link=qemu"
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -269,6 +333,10 @@ pub struct Team {
     pub seed: u64,
     /// What goes wrong.
     pub faults: Vec<Fault>,
+    /// Where the boards of the first agents are.
+    pub links: Vec<Boards>,
+    /// How many times as fast as the wall clock the field goes; none in lock-step.
+    pub realtime: Option<f64>,
 }
 
 impl Team {

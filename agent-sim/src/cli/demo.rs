@@ -149,7 +149,7 @@ fn pictures(
     let mut runs = Vec::new();
     for contender in contenders {
         if let Some(colour) = contender.colour {
-            let recording = Recording::make(&contender.experiment, episode, || ())?;
+            let recording = Recording::make(&contender.experiment, None, episode, || ())?;
             let trajectory = recording.trajectory;
             runs.push((&contender.name, trajectory, colour));
         }

@@ -59,6 +59,13 @@ the agent. In a scenario file: [[fault]] kind = \"crash\" fraction = 0.3 at = 0.
     reorder,p=0.1               observations change places with the next one
     corrupt,p=0.1               bytes of the frame change on the way; the checksum catches them
     blackout,region=…           nothing gets through, either way, inside a region
+  a board, for real (who: link=qemu, count=2 drawn by the seed, or ids=…)
+    kill                        its emulator is killed
+    hang                        its emulator is stopped; goes on at until=…
+    restart                     loses power; gets it back at until=…, or at once
+    cut                         its cable is pulled in the middle of a frame, and plugged in at until=…
+    flood                       noise on its line before every observation
+    brownout                    reset while it writes a policy to its flash
 
   who    fraction=0.3 (drawn by the seed), ids=0+3+10..20, region=0.2..0.6 or 0.2..0.6x0.1..0.4 (where
          agents are at the time); otherwise everybody

@@ -3,9 +3,12 @@
 mod bench;
 mod demo;
 mod eval;
+mod key;
 mod list;
+mod nodes;
 mod progress;
 mod replay;
+mod rig_args;
 mod run;
 mod scenario_args;
 mod sweep;
@@ -36,6 +39,8 @@ Examples:
   agent-sim problems                                     what can be controlled
   agent-sim run heat-1d --agents 16 --seed 7             one run, with a report
   agent-sim run turbulence-2d --agents 256 --fault crash,fraction=0.3,at=0.5 --fault delay,steps=2
+  agent-sim run heat-1d --link qemu=8 --fault kill,count=2,at=0.5
+                                                         real firmware on emulated boards; two die
   agent-sim replay out/run-turbulence-2d                 the same again, bit for bit
   agent-sim eval ks-1d --set table                       score on the published test set
   agent-sim sweep fkpp-1d --agents 5..320 --episodes 50  error against the number of agents";
@@ -53,7 +58,10 @@ Examples:
   agent-sim run heat-1d --set table --episode 12             an episode of the published test set
   agent-sim run ks-1d --controller proportional --gain 5 --gif
   agent-sim run turbulence-2d --agents 256 --fault crash,fraction=0.3,at=0.5 --fault delay,steps=2
-  agent-sim run --scenario out/run-turbulence-2d/scenario.toml --seed 2")]
+  agent-sim run --scenario out/run-turbulence-2d/scenario.toml --seed 2
+  agent-sim run heat-2d --agents 64 --link qemu=6 --link serial=/dev/ttyACM0    mixed with boards
+  agent-sim run heat-1d --link qemu=8 --fault kill,count=2,at=0.5 --fault hang,count=1,at=0.5
+  agent-sim run heat-1d --link qemu=4 --realtime 0.01 --node-log                a hundredth of real time")]
     Run(run::RunArgs),
     /// Many episodes: statistics of the scores
     #[command(after_help = "\
@@ -71,6 +79,22 @@ Examples:
   agent-sim sweep ks-1d --fault-fraction 0,0.1,0.3,0.5   that share of the agents is dead
   agent-sim sweep heat-1d --fault noise,std=0.1 --fault-fraction 0,0.5,1 --agents 8,16")]
     Sweep(sweep::SweepArgs),
+    /// Give a policy to boards, while they run
+    #[command(after_help = "\
+Examples:
+  agent-sim flash my.policy --link serial=/dev/ttyACM0
+  agent-sim flash my.policy --link serial=/dev/ttyACM0 --key secret.key    signed
+  agent-sim flash my.policy --link qemu=4 --flash-dir out/boards           emulated, kept for later runs")]
+    Flash(nodes::FlashArgs),
+    /// How boards are: policy slots, resets, watchdog bites, frames
+    #[command(after_help = "Example:\n  agent-sim nodes --link serial=/dev/ttyACM0")]
+    Nodes(nodes::NodesArgs),
+    /// A new key that signs policies
+    #[command(after_help = "\
+Example:
+  agent-sim key secret.key                               prints the public key for the image:
+  POLICY_KEY=<public key> cargo xtask firmware build     such a node takes signed policies only")]
+    Key(key::KeyArgs),
     /// A recorded run again, checked bit for bit
     #[command(after_help = "Example:\n  agent-sim replay out/run-heat-1d")]
     Replay(replay::ReplayArgs),
@@ -101,6 +125,9 @@ pub fn main() -> anyhow::Result<()> {
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Eval(args)) => eval::eval(&args),
         Some(Command::Sweep(args)) => sweep::sweep(&args),
+        Some(Command::Flash(args)) => nodes::flash(&args),
+        Some(Command::Nodes(args)) => nodes::nodes(&args),
+        Some(Command::Key(args)) => key::key(&args),
         Some(Command::Replay(args)) => replay::replay(&args),
         Some(Command::Tune(args)) => tune::tune(&args),
         Some(Command::Bench(args)) => bench::bench(&args),

@@ -37,6 +37,13 @@ impl Progress {
     }
 }
 
+impl Progress {
+    /// Writes a line above the bar.
+    pub fn say(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("{line}"));
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();

@@ -2,6 +2,7 @@
 
 use super::progress::Progress;
 use super::{print, use_threads};
+use agent_sim::fault::{Fault, Kind};
 use agent_sim::problem::Problem;
 use agent_sim::recording::{Recording, fingerprints};
 use agent_sim::scenario::Scenario;
@@ -37,6 +38,16 @@ pub fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     if policy.exists() {
         scenario.policy = Some(policy);
     }
+    let on_boards = |fault: &Fault| matches!(fault.kind, Kind::Board(_));
+    if scenario.realtime.is_some() || scenario.faults.iter().any(on_boards) {
+        bail!(
+            "what boards did in real time or under faults of their own happened once; run it again \
+             with agent-sim run --scenario {}",
+            folder.join(SCENARIO).display()
+        );
+    }
+    // In lock-step an agent on a board does what it does in this process.
+    scenario.links.clear();
     let csv = read(folder, STEPS)?;
     let Some(recorded) = fingerprints(&csv) else {
         bail!(
@@ -49,7 +60,7 @@ pub fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let policy = team.parsed_policy();
     let experiment = team.experiment(policy.as_ref());
     let progress = Progress::new(team.steps, "steps");
-    let again = Recording::make(&experiment, &episode, || progress.tick())?;
+    let again = Recording::make(&experiment, None, &episode, || progress.tick())?;
     drop(progress);
 
     let found = again.log.iter().map(|line| line.fingerprint.as_str());

@@ -3,9 +3,12 @@
 use super::eval::notes;
 use super::progress::Progress;
 use super::replay::{EPISODE, POLICY, SCENARIO, STEPS};
+use super::nodes::status_rows;
+use super::rig_args::RigArgs;
 use super::scenario_args::ScenarioArgs;
 use super::table::{number, table};
 use super::{VERSION, print, provenance, use_threads};
+use agent_core::policy::Policy;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::BlownUp;
 use agent_sim::fault::Fault;
@@ -17,16 +20,24 @@ use agent_sim::recording::Recording;
 use agent_sim::report::film::film;
 use agent_sim::report::html::{self, Report};
 use agent_sim::report::{self, DrawError, Event, RGBColor, Shown, line};
+use agent_sim::rig::{Boards, Diary, Pace, Rig};
 use agent_sim::scenario::{Kind, Scenario, Team};
 use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct RunArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
+    #[command(flatten)]
+    rig: RigArgs,
+    /// Go with the wall clock, this many times as fast (1 if none is given), instead of waiting for
+    /// every answer; late answers are late
+    #[arg(long, value_name = "SPEED", num_args = 0..=1, default_missing_value = "1")]
+    realtime: Option<f64>,
     /// Number of agents [default: as published]
     #[arg(long, value_name = "N")]
     agents: Option<usize>,
@@ -62,7 +73,14 @@ struct Outcome<'a> {
     policy_hash: Option<String>,
     scores: Vec<Named>,
     folder: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes: Option<Vec<Object>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events: Option<Vec<Object>>,
 }
+
+/// A row of a table by the names of its columns.
+type Object = serde_json::Map<String, serde_json::Value>;
 
 #[derive(Serialize)]
 struct Named {
@@ -77,6 +95,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     scenario.agents = args.agents.or(scenario.agents);
     scenario.set = args.set.clone().unwrap_or(scenario.set);
     scenario.episode = args.episode.unwrap_or(scenario.episode);
+    if !args.rig.links.is_empty() {
+        scenario.links = args.rig.boards()?;
+    }
+    scenario.realtime = args.realtime.or(scenario.realtime);
     let team = scenario.team()?;
     let episode = scenario.episode(&team)?;
     let problem = &team.problem;
@@ -87,10 +109,19 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     let policy = team.parsed_policy();
     let experiment = team.experiment(policy.as_ref());
     let contenders = contenders(&team, &experiment, args.alone);
+    let rig = rig(&args.rig, &team, policy.as_ref())?;
+    let mut node_log = NodeLog::default();
     let mut made = Vec::new();
-    for contender in &contenders {
+    for (index, contender) in contenders.iter().enumerate() {
         let progress = Progress::new(team.steps, contender.name);
-        let recording = Recording::make(&contender.experiment, &episode, || progress.tick());
+        // Only the run that was asked for goes to the boards.
+        let rig = rig.as_ref().filter(|_| index == 0);
+        let recording = Recording::make(&contender.experiment, rig, &episode, || {
+            progress.tick();
+            if let Some(rig) = rig.filter(|_| args.rig.node_log) {
+                node_log.take(rig, &progress);
+            }
+        });
         made.push(recording.or_else(|blown| saved(&folder, problem, contender.name, blown))?);
     }
 
@@ -101,7 +132,24 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
         .zip(&made)
         .map(|(contender, recording)| contender.shown(recording))
         .collect();
-    let pictures = pictures(problem, &episode, &shown, &events(&experiment), &source)?;
+    let events = events(&experiment);
+    let mut pictures = pictures(problem, &episode, &shown, &events, &source)?;
+    let boards = rig.as_ref().filter(|rig| !rig.is_empty()).map(board_tables);
+    if let (Some(rig), Some(boards)) = (&rig, &boards) {
+        let diaries: Vec<(String, Diary)> = (0..rig.len())
+            .map(|index| (rig.node(index).name.clone(), rig.node(index).diary.clone()))
+            .collect();
+        let rows: Vec<report::Row<'_>> =
+            diaries.iter().map(|(name, diary)| (name.as_str(), diary)).collect();
+        pictures.push(Picture {
+            name: "nodes.svg",
+            caption: "The field's error, and what became of each board.",
+            svg: report::nodes_picture(problem, &shown, &events, &rows, &source)?,
+        });
+        written.push(folder.write("nodes.csv", csv(&boards.nodes).as_bytes())?);
+        written.push(folder.write("events.csv", csv(&boards.events).as_bytes())?);
+        written.extend(node_log.write(&folder)?);
+    }
     for picture in &pictures {
         written.push(folder.write(picture.name, picture.svg.as_bytes())?);
     }
@@ -123,6 +171,11 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     for picture in pictures {
         page = page.picture(picture.caption, picture.svg);
     }
+    if let Some(boards) = &boards {
+        page = page
+            .table("Boards", boards.nodes.clone())
+            .table("What happened to them", boards.events.clone());
+    }
     written.push(folder.write("report.html", page.html().as_bytes())?);
 
     if args.json {
@@ -139,11 +192,16 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
             policy_hash: team.policy.as_ref().map(|file| file.hash()),
             scores: scores.collect(),
             folder: folder.path().display().to_string(),
+            nodes: boards.as_ref().map(|boards| objects(&boards.nodes)),
+            events: boards.as_ref().map(|boards| objects(&boards.events)),
         };
         return print(&(serde_json::to_string_pretty(&outcome)? + "\n"));
     }
+    let boards = boards.map_or(String::new(), |boards| {
+        format!("\n{}\n{}", table(&boards.nodes), table(&boards.events))
+    });
     print(&format!(
-        "{source} · {} agents · {} steps · episode {} of the {} set\n{}\n{}\n{}",
+        "{source} · {} agents · {} steps · episode {} of the {} set\n{}\n{}{boards}\n{}",
         team.agents,
         team.steps,
         scenario.episode,
@@ -152,6 +210,115 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
         table(&rows),
         listing(&written)
     ))
+}
+
+/// The boards of the run, started, if it has any or keeps real time.
+fn rig(args: &RigArgs, team: &Team, policy: Option<&Policy<'_>>) -> anyhow::Result<Option<Rig>> {
+    if team.links.is_empty() && team.realtime.is_none() {
+        return Ok(None);
+    }
+    let payload = match (&team.policy, policy) {
+        (Some(file), Some(policy)) => Some(args.payload(file, policy)?),
+        _ => None,
+    };
+    let boards: usize = team.links.iter().map(Boards::count).sum();
+    let alone = boards == team.agents;
+    let patience = args.patience()?;
+    let rig = args.start(&team.links, payload, Pace::lock_step(patience), team.seed, alone)?;
+    let rig = rig.with_faults(&team.faults, team.steps, team.seed);
+    Ok(Some(match team.realtime {
+        None => rig,
+        Some(speed) => rig.in_real_time(speed, team.problem.control_interval * 1e6),
+    }))
+}
+
+/// What boards logged.
+#[derive(Default)]
+struct NodeLog {
+    /// By board.
+    lines: BTreeMap<String, String>,
+}
+
+impl NodeLog {
+    /// Shows what has come since, and keeps it.
+    fn take(&mut self, rig: &Rig, progress: &Progress) {
+        for (node, line) in rig.new_log_lines() {
+            progress.say(&format!("{node}: {line}"));
+            let text = self.lines.entry(node).or_default();
+            text.push_str(&line);
+            text.push('\n');
+        }
+    }
+
+    fn write(&self, folder: &OutputFolder) -> Result<Vec<PathBuf>, OutputError> {
+        let written = self.lines.iter().map(|(node, text)| {
+            let name = node.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+            folder.write(&format!("node-{name}.log"), text.as_bytes())
+        });
+        written.collect()
+    }
+}
+
+/// The boards and their events as tables; the first row is the head.
+struct BoardTables {
+    nodes: Vec<Vec<String>>,
+    events: Vec<Vec<String>>,
+}
+
+fn board_tables(rig: &Rig) -> BoardTables {
+    let said = status_rows(rig);
+    let head = [
+        "node", "answered", "at the end", "p50 ms", "p90 ms", "p99 ms", "max ms", "sent again",
+        "late answers", "damaged answers", "reconnected",
+    ];
+    let mut nodes = vec![head.map(String::from).to_vec()];
+    let mut events = vec![["step", "node", "what"].map(String::from).to_vec()];
+    let mut dated = Vec::new();
+    for index in 0..rig.len() {
+        let node = rig.node(index);
+        let diary = &node.diary;
+        let mut row = vec![
+            node.name.clone(),
+            format!("{} of {}", diary.answered(), diary.states.len()),
+            diary.states.last().map_or("–", |state| state.name()).to_owned(),
+        ];
+        match diary.percentiles() {
+            Some(times) => row.extend(times.map(|t| format!("{:.2}", t.as_secs_f64() * 1e3))),
+            None => row.extend([(); 4].map(|()| "–".to_owned())),
+        }
+        let counted = node.line().unwrap_or_default();
+        row.extend([counted.resent, counted.late, counted.damaged, counted.reopened].map(|n| n.to_string()));
+        nodes.push(row);
+        dated.extend(diary.events.iter().map(|e| (e.step, node.name.clone(), e.what.clone())));
+    }
+    dated.sort_by_key(|(step, _, _)| *step);
+    events.extend(dated.into_iter().map(|(step, node, what)| vec![step.to_string(), node, what]));
+    // What the nodes say of themselves, beside what was seen of them.
+    for (row, said) in nodes.iter_mut().zip(&said) {
+        row.extend(said.iter().skip(1).cloned());
+    }
+    BoardTables { nodes, events }
+}
+
+/// A table as CSV; cells with commas or quotes are quoted.
+fn csv(rows: &[Vec<String>]) -> String {
+    let cell = |cell: &String| match cell.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.clone(),
+    };
+    let lines = rows.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join(",") + "\n");
+    lines.collect()
+}
+
+fn objects(rows: &[Vec<String>]) -> Vec<Object> {
+    let Some((head, rows)) = rows.split_first() else {
+        return Vec::new();
+    };
+    let object = |row: &Vec<String>| {
+        let pairs = head.iter().zip(row);
+        pairs.map(|(name, cell)| (name.clone(), cell.clone().into())).collect()
+    };
+    rows.iter().map(object).collect()
 }
 
 /// A drawing with its file's name and a caption.
@@ -167,14 +334,14 @@ fn pictures(
     shown: &[Shown<'_>],
     events: &[Event],
     source: &str,
-) -> Result<[Picture; 3], DrawError> {
+) -> Result<Vec<Picture>, DrawError> {
     let over_time = match problem.grid.axes {
         1 => {
             "The field over space and time, with the agents' paths; a cross marks an agent's last word."
         }
         _ => "The field from start to end, with the agents; a cross marks one that is silent.",
     };
-    Ok([
+    Ok(vec![
         Picture {
             name: "field.svg",
             caption: over_time,

@@ -1,6 +1,7 @@
 //! For whom a fault is meant.
 
 use super::BadFault;
+use crate::rig::LinkKind;
 use std::fmt;
 use std::str::FromStr;
 
@@ -15,6 +16,13 @@ pub enum Who {
     Ids(Ids),
     /// Whoever is there at the moment. Agents move in and out.
     Region(Region),
+    /// Agents on boards.
+    Boards {
+        /// At the end of a link of this kind; `None` for any.
+        link: Option<LinkKind>,
+        /// This many of them, drawn by the run's seed; `None` for all.
+        count: Option<usize>,
+    },
 }
 
 /// Numbers of agents, written `0+3+10..20`; a range includes both its ends.

@@ -192,7 +192,7 @@ pub struct Corrupt<L> {
     scope: Scope,
     p: f64,
     rng: ChaCha8Rng,
-    seq: u32,
+    number: u32,
     frame: Vec<u8>,
     refused: u64,
 }
@@ -206,7 +206,7 @@ impl<L> Corrupt<L> {
             scope,
             p,
             rng,
-            seq: 0,
+            number: 0,
             frame: Vec::new(),
             refused: 0,
         }
@@ -220,21 +220,18 @@ impl<L> Corrupt<L> {
 
 impl<L: Link> Link for Corrupt<L> {
     fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
-        self.seq = self.seq.wrapping_add(1);
+        self.number = self.number.wrapping_add(1);
         if !self.scope.covers(observation) || self.rng.random::<f64>() >= self.p {
             return self.inner.send(observation);
         }
-        let command = Command::Observe {
-            seq: self.seq,
-            observation: *observation,
-        };
+        let command = Command::Observe(*observation);
         self.frame.clear();
         self.frame.resize(observation.frame_room(), 0);
-        let frame = encode_frame(&command, &mut self.frame)?;
+        let frame = encode_frame(self.number, &command, &mut self.frame)?;
         damage(frame, &mut self.rng);
         match decode_frame(frame) {
-            Ok(Command::Observe { observation, .. }) => self.inner.send(&observation),
-            Ok(_) | Err(FrameError::Damaged | FrameError::TooLong) => {
+            Ok((_, Command::Observe(observation))) => self.inner.send(&observation),
+            Ok(_) | Err(FrameError::Damaged | FrameError::TooLong | FrameError::Protocol { .. }) => {
                 self.refused += 1;
                 Ok(())
             }

@@ -5,7 +5,9 @@
 //!    no sense before anything runs ([`BadFault`]).
 //! 2. A [`Plan`] settles once per run what the faults leave open: who is drawn, and the times in
 //!    microseconds. [`Plan::stack`] then wraps an agent's link in the faults that address it.
-//! 3. The wrappers, by what breaks: the agent itself ([`life`]), its actuator ([`actuator`]), its
+//! 3. Faults of boards ([`BoardFault`]) are the [`rig`](crate::rig)'s business: there a process is
+//!    killed or a cable pulled.
+//! 4. The wrappers, by what breaks: the agent itself ([`life`]), its actuator ([`actuator`]), its
 //!    sensor ([`sensor`]), or the line between it and the host ([`line`](mod@line)). Each works over any link
 //!    and holds only within its [`Scope`].
 //!
@@ -28,6 +30,7 @@
 
 pub mod actuator;
 mod address;
+mod board;
 mod clock;
 mod error;
 pub mod life;
@@ -42,10 +45,12 @@ pub mod text;
 mod written;
 
 pub use address::{Ids, Region, Who};
+pub use board::BoardFault;
 pub use clock::{Clock, OwnTime};
 pub use error::BadFault;
 pub use life::Crash;
 pub use owned::OwnedObservation;
+pub(crate) use plan::draw_count;
 pub use plan::{Plan, Run};
 pub use scope::Scope;
 
@@ -143,6 +148,8 @@ pub enum Kind {
         /// Periods begin up to this share of a period late.
         phase: f64,
     },
+    /// Something happens to a board or its cable, for real; the [`rig`](crate::rig) sees to it.
+    Board(BoardFault),
 }
 
 impl Fault {
@@ -169,7 +176,7 @@ impl Fault {
         match &self.who {
             Who::Ids(ids) => ids.check(agents),
             Who::Region(region) => region.check(axes, low, high),
-            Who::All | Who::Fraction(_) => Ok(()),
+            Who::All | Who::Fraction(_) | Who::Boards { .. } => Ok(()),
         }
     }
 
@@ -230,7 +237,8 @@ impl Fault {
             | Kind::Blackout
             | Kind::Invert
             | Kind::Freeze
-            | Kind::Delay { .. } => {}
+            | Kind::Delay { .. }
+            | Kind::Board(_) => {}
         }
         if let Who::Fraction(fraction) = self.who {
             share("fraction", fraction)?;
@@ -258,6 +266,13 @@ impl Fault {
             Who::Fraction(fraction) => format!("{} % of the agents", percent(*fraction)),
             Who::Ids(ids) => format!("{} of {agents} agents", ids.within(agents).len()),
             Who::Region(region) => format!("agents within {region}"),
+            Who::Boards { link, count } => {
+                let link = link.map_or(String::new(), |link| format!("{link} "));
+                match count {
+                    Some(count) => format!("{count} {link}board{}", if *count == 1 { "" } else { "s" }),
+                    None => format!("all {link}boards"),
+                }
+            }
         };
         let what = match self.kind {
             Kind::Crash if self.until.is_some() => "crash and restart".to_owned(),
@@ -287,6 +302,7 @@ impl Fault {
             Kind::Reorder { p } => format!("get {} % of observations swapped", percent(p)),
             Kind::Corrupt { p } => format!("get {} % of frames damaged", percent(p)),
             Kind::Clock { .. } => "have clocks of their own".to_owned(),
+            Kind::Board(fault) => fault.describe(self.until.is_some()).to_owned(),
         };
         format!("{who} {what}")
     }

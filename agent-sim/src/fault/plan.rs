@@ -68,6 +68,8 @@ impl Plan {
                 Who::Fraction(share) => (None, Some(draw(*share, run.agents, run.seed, index))),
                 Who::Ids(ids) => (None, Some(ids.within(run.agents))),
                 Who::Region(region) => (Some(*region), None),
+                // Nothing is wrapped for them.
+                Who::Boards { .. } => (None, Some(Vec::new())),
             };
             Planned {
                 kind: fault.kind,
@@ -199,6 +201,8 @@ impl Planned {
             Kind::Corrupt { p } => Box::new(Corrupt::new(link, scope, p, rng())),
             // Nearest to the agent of all, see `stack`; the swarm's schedule asks for it too.
             Kind::Clock { .. } => link,
+            // The rig breaks the board itself.
+            Kind::Board(_) => link,
         }
     }
 }
@@ -206,6 +210,11 @@ impl Planned {
 /// A share of the agents, rounded, in ascending order, drawn for the fault at `index` of the list.
 pub(super) fn draw(fraction: f64, agents: usize, seed: u64, index: usize) -> Vec<usize> {
     let count = (fraction * agents as f64).round() as usize;
+    draw_count(count, agents, seed, index)
+}
+
+/// So many of the agents, likewise.
+pub(crate) fn draw_count(count: usize, agents: usize, seed: u64, index: usize) -> Vec<usize> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(u64::MAX - index as u64);
     let mut ids: Vec<usize> = (0..agents).collect();

@@ -27,19 +27,21 @@
 //! | `reorder` | `p` | observations arrive after the next one |
 //! | `corrupt` | `p` | one to three bytes of a frame change |
 //! | `clock` | `rate`, `phase` | clocks run apart |
+//! | `kill`, `hang`, `restart`, `cut`, `flood`, `brownout` | `link`, `count` | what happens to [boards](BoardFault) |
 //!
 //! All but `clock` take `at` and `until`, shares of the run, which is meant as a whole without them.
 //! One of `fraction=0.3`, `ids=0+3+10..20` and `region=0.2..0.6x0.1..0.4` says who is meant, instead
 //! of all agents.
 
 use super::written::Value;
-use super::{BadFault, Fault, Kind, Who};
+use super::{BadFault, BoardFault, Fault, Kind, Who};
+use crate::rig::LinkKind;
 use serde::de::{self, Deserialize, Deserializer, MapAccess};
 use std::fmt;
 use std::str::FromStr;
 
 /// The faults, each with a text that shows how to write it.
-const EXAMPLES: [(&str, &str); 17] = [
+const EXAMPLES: [(&str, &str); 23] = [
     ("crash", "crash,fraction=0.3,at=0.5"),
     ("join", "join,fraction=0.5,at=0.5"),
     ("blackout", "blackout,region=0.2..0.6,at=0.3,until=0.6"),
@@ -57,6 +59,12 @@ const EXAMPLES: [(&str, &str); 17] = [
     ("reorder", "reorder,p=0.1"),
     ("corrupt", "corrupt,p=0.1"),
     ("clock", "clock,rate=0.02,phase=1"),
+    ("kill", "kill,link=qemu,count=2,at=0.3"),
+    ("hang", "hang,count=1,at=0.3,until=0.6"),
+    ("restart", "restart,count=1,at=0.5"),
+    ("cut", "cut,count=1,at=0.3,until=0.6"),
+    ("flood", "flood,at=0.3,until=0.6"),
+    ("brownout", "brownout,count=1,at=0.5"),
 ];
 
 /// Names of all faults.
@@ -83,7 +91,9 @@ pub fn takes(kind: &str) -> Vec<&'static str> {
         "clock" => &["rate", "phase"],
         _ => &[],
     };
+    let on_board = BoardFault::by_name(kind);
     let whom: &[&str] = match kind {
+        _ if on_board.is_some() => &["link", "count", "ids"],
         "blackout" => &["region"],
         // An agent has one clock for the whole run, wherever it goes.
         "clock" => &["fraction", "ids"],
@@ -92,6 +102,7 @@ pub fn takes(kind: &str) -> Vec<&'static str> {
     let when: &[&str] = match kind {
         "clock" => &[],
         "join" => &["at"],
+        _ if matches!(on_board, Some(BoardFault::Kill | BoardFault::Brownout)) => &["at"],
         _ => &["at", "until"],
     };
     [own, whom, when].concat()
@@ -231,6 +242,7 @@ impl Given {
                     phase: phase.unwrap_or(0.0),
                 }
             }
+            name if let Some(fault) = BoardFault::by_name(name) => Kind::Board(fault),
             chance => {
                 let p = self.needed("p")?;
                 match chance {
@@ -245,6 +257,14 @@ impl Given {
     }
 
     fn who(&self) -> Result<Who, BadFault> {
+        if BoardFault::by_name(self.kind).is_some() && self.text("ids").is_none() {
+            return Ok(Who::Boards {
+                link: self.optional("link", LinkKind::NAMES)?,
+                count: self.optional("count", "a whole number, 0 or more")?,
+            });
+        }
+        self.apart("ids", "link")?;
+        self.apart("ids", "count")?;
         self.apart("fraction", "ids")?;
         self.apart("fraction", "region")?;
         self.apart("ids", "region")?;

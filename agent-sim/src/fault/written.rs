@@ -46,6 +46,7 @@ impl Kind {
             Self::Reorder { .. } => "reorder",
             Self::Corrupt { .. } => "corrupt",
             Self::Clock { .. } => "clock",
+            Self::Board(fault) => fault.name(),
         }
     }
 
@@ -61,6 +62,7 @@ impl Kind {
             | Self::Blackout
             | Self::Invert
             | Self::Freeze
+            | Self::Board(_)
             | Self::Stuck { value: None } => Vec::new(),
             Self::Stuck { value: Some(value) } | Self::SensorBias { value } => {
                 vec![number("value", value)]
@@ -94,6 +96,11 @@ impl Fault {
             Who::Fraction(share) => all.push(("fraction", Value::Number(*share))),
             Who::Ids(ids) => all.push(("ids", Value::Text(ids.to_string()))),
             Who::Region(region) => all.push(("region", Value::Text(region.to_string()))),
+            Who::Boards { link, count } => {
+                all.extend(link.map(|link| ("link", Value::Text(link.to_string()))));
+                let whole = |count: usize| Value::Whole(i64::try_from(count).unwrap_or(i64::MAX));
+                all.extend(count.map(|count| ("count", whole(count))));
+            }
         }
         if self.at != 0.0 {
             all.push(("at", Value::Number(self.at)));

@@ -10,7 +10,7 @@ use agent_core::message::{Command, Observation, Report, encode_frame};
 pub struct Recorder<L> {
     inner: L,
     wire: Wire,
-    seq: u32,
+    number: u32,
 }
 
 /// The frames of one agent's conversation, in order.
@@ -28,7 +28,7 @@ impl<L> Recorder<L> {
         Self {
             inner,
             wire: Wire::default(),
-            seq: 0,
+            number: 0,
         }
     }
 
@@ -40,13 +40,10 @@ impl<L> Recorder<L> {
 
 impl<L: Link> Link for Recorder<L> {
     fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
-        self.seq = self.seq.wrapping_add(1);
+        self.number = self.number.wrapping_add(1);
         let mut buffer = vec![0; observation.frame_room()];
-        let command = Command::Observe {
-            seq: self.seq,
-            observation: *observation,
-        };
-        let frame = encode_frame(&command, &mut buffer)?.to_vec();
+        let command = Command::Observe(*observation);
+        let frame = encode_frame(self.number, &command, &mut buffer)?.to_vec();
         self.wire.sent.push(frame);
         self.inner.send(observation)
     }
@@ -56,12 +53,8 @@ impl<L: Link> Link for Recorder<L> {
         let frame = match action {
             None => Vec::new(),
             Some(action) => {
-                let report = Report::Action {
-                    seq: self.seq,
-                    action,
-                    ticks: 0,
-                };
-                encode_frame(&report, &mut [0; 128])?.to_vec()
+                let report = Report::Action { action, ticks: 0 };
+                encode_frame(self.number, &report, &mut [0; 128])?.to_vec()
             }
         };
         self.wire.received.push(frame);

@@ -51,9 +51,16 @@ pub struct Report {
     provenance: String,
     scores: Vec<Vec<String>>,
     note: String,
+    tables: Vec<Table>,
     faults: Vec<String>,
     figures: Vec<Figure>,
     scenario: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Table {
+    title: String,
+    rows: Vec<Vec<String>>,
 }
 
 #[derive(Debug, Clone)]
@@ -108,6 +115,13 @@ impl Report {
         self
     }
 
+    /// Adds another table, below the scores; the first row is its head.
+    pub fn table(mut self, title: impl Into<String>, rows: Vec<Vec<String>>) -> Self {
+        let title = title.into();
+        self.tables.push(Table { title, rows });
+        self
+    }
+
     /// Adds a fault: who, what, when.
     pub fn fault(mut self, text: impl Into<String>) -> Self {
         self.faults.push(text.into());
@@ -153,15 +167,7 @@ impl Report {
             let line = escape(&self.provenance);
             let _ = writeln!(page, "<p class=\"provenance\">{line}</p>");
         }
-        if let Some((head, rows)) = self.scores.split_first() {
-            page += "<h2>Scores</h2>\n<div class=\"scroll\"><table>\n<thead>";
-            row(&mut page, head, "th");
-            page += "</thead>\n<tbody>\n";
-            for cells in rows {
-                row(&mut page, cells, "td");
-            }
-            page += "</tbody>\n</table></div>\n";
-        }
+        table(&mut page, "Scores", &self.scores);
         if !self.note.is_empty() {
             let note = escape(&self.note);
             let _ = writeln!(page, "<p class=\"provenance\">{note}</p>");
@@ -176,6 +182,9 @@ impl Report {
         for (index, figure) in self.figures.iter().enumerate() {
             figure.write(&mut page, index);
         }
+        for Table { title, rows } in &self.tables {
+            table(&mut page, title, rows);
+        }
         if let Some(text) = &self.scenario {
             let text = escape(text);
             let _ = writeln!(
@@ -185,6 +194,21 @@ impl Report {
         }
         page + "</body>\n</html>\n"
     }
+}
+
+/// A table with its title; the first of the rows is its head.
+fn table(page: &mut String, title: &str, rows: &[Vec<String>]) {
+    let Some((head, rows)) = rows.split_first() else {
+        return;
+    };
+    let title = escape(title);
+    let _ = writeln!(page, "<h2>{title}</h2>\n<div class=\"scroll\"><table>\n<thead>");
+    row(page, head, "th");
+    *page += "</thead>\n<tbody>\n";
+    for cells in rows {
+        row(page, cells, "td");
+    }
+    *page += "</tbody>\n</table></div>\n";
 }
 
 fn row(page: &mut String, cells: &[String], tag: &str) {

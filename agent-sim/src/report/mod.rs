@@ -6,6 +6,7 @@
 //! | [`error_picture`], [`effort_picture`] | how well several runs did, and what it took |
 //! | [`story_picture`] | several runs side by side over their errors |
 //! | [`sweep_picture`] | scores against what was varied |
+//! | [`nodes_picture`] | what became of each board, below the field's error |
 //! | [`film`](film::film) | the field and the agents as they move |
 //! | [`html::Report`] | all of it on one page |
 
@@ -17,6 +18,7 @@ mod colour;
 mod curves;
 pub mod film;
 pub mod html;
+mod nodes;
 mod plane;
 mod space_time;
 mod strip;
@@ -25,6 +27,7 @@ mod sweep;
 
 pub use colour::line;
 pub use curves::Event;
+pub use nodes::{Row, nodes_picture};
 pub use plotters::style::RGBColor;
 pub use svg::DrawError;
 pub use sweep::{Reference, Scored, Series, Sweep, sweep_picture};

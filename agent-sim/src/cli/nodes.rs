@@ -1,0 +1,115 @@
+//! `agent-sim nodes` and `agent-sim flash`: boards by themselves.
+
+use super::print;
+use super::progress::Progress;
+use super::rig_args::RigArgs;
+use super::table::table;
+use agent_core::message::{PolicyId, SlotState};
+use agent_core::policy::Policy;
+use agent_sim::policy_file::PolicyFile;
+use agent_sim::rig::{Boards, Pace, Payload, Rig, cause};
+use anyhow::bail;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub struct NodesArgs {
+    #[command(flatten)]
+    rig: RigArgs,
+}
+
+#[derive(Args)]
+pub struct FlashArgs {
+    /// The policy
+    policy: PathBuf,
+    #[command(flatten)]
+    rig: RigArgs,
+}
+
+/// Says how boards are.
+pub fn nodes(args: &NodesArgs) -> anyhow::Result<()> {
+    let rig = start(&args.rig, None)?;
+    print(&table(&status_rows(&rig)))
+}
+
+/// Gives boards a policy.
+pub fn flash(args: &FlashArgs) -> anyhow::Result<()> {
+    let file = PolicyFile::read(&args.policy)?;
+    // For whatever problem it is; the nodes check the rest.
+    let policy = Policy::parse(file.bytes())?;
+    let payload = args.rig.payload(&file, &policy)?;
+    let rig = start(&args.rig, Some(payload))?;
+    print(&format!(
+        "{}: {} bytes, checksum {:08x}, problem {}\n{}",
+        file.origin(),
+        policy.id().length,
+        policy.id().crc,
+        policy.header().problem,
+        table(&status_rows(&rig))
+    ))
+}
+
+fn start(args: &RigArgs, payload: Option<Payload>) -> anyhow::Result<Rig> {
+    let boards = args.boards()?;
+    if boards.is_empty() {
+        bail!("no boards are named; give --link serial=/dev/ttyACM0, --link qemu=1 or the like");
+    }
+    if args.is_volatile() && boards.iter().all(|b| matches!(b, Boards::Qemu { .. })) {
+        eprintln!("note: emulated boards forget everything at the end; --flash-dir DIR keeps their flash");
+    }
+    args.start(&boards, payload, Pace::lock_step(args.patience()?), 0, true)
+}
+
+/// How boards say they are.
+pub fn status_rows(rig: &Rig) -> Vec<Vec<String>> {
+    let head = [
+        "node", "board", "firmware", "runs", "slot 0", "slot 1", "last start", "starts",
+        "watchdog bites", "panics", "faults", "steps", "rejected frames",
+    ];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for (index, status) in rig.statuses().into_iter().enumerate() {
+        let mut row = vec![rig.node(index).name.clone()];
+        let Some(status) = status else {
+            row.push("no answer".to_owned());
+            rows.push(row);
+            continue;
+        };
+        let slot = |k: usize| {
+            let slot = &status.slots[k];
+            format!("{}{}", slot.policy.map_or(String::new(), |id| hash(id) + " "), state(slot.state))
+        };
+        row.extend([
+            status.board.clone(),
+            status.firmware.clone(),
+            status.active.map_or("nothing".to_owned(), |slot| format!("slot {slot}")),
+            slot(0),
+            slot(1),
+            match status.last_words.is_empty() {
+                true => cause(status.history.reset).to_owned(),
+                false => format!("{} ({})", cause(status.history.reset), status.last_words),
+            },
+            status.history.boots.to_string(),
+            status.history.watchdog_bites.to_string(),
+            status.history.panics.to_string(),
+            status.history.faults.to_string(),
+            status.counters.steps.to_string(),
+            status.counters.rejected.to_string(),
+        ]);
+        rows.push(row);
+    }
+    rows
+}
+
+fn hash(id: PolicyId) -> String {
+    format!("{:08x}", id.crc)
+}
+
+fn state(state: SlotState) -> &'static str {
+    match state {
+        SlotState::Empty => "empty",
+        SlotState::Refused => "refused",
+        SlotState::OnTrial => "on trial",
+        SlotState::Proven => "proven",
+        SlotState::GivenUp => "given up",
+    }
+}

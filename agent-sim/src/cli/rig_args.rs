@@ -1,0 +1,121 @@
+//! Boards from flags: where they are, what runs on them, how long they are waited for.
+
+use super::progress::Progress;
+use agent_core::policy::Policy;
+use agent_sim::policy_file::PolicyFile;
+use agent_sim::rig::{Absent, Boards, Pace, Payload, Rig, Setup};
+use anyhow::{anyhow, bail};
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Which boards, and how they are treated.
+#[derive(Args)]
+pub struct RigArgs {
+    /// Boards for the first agents (repeatable): qemu=6 or qemu=6:mps2-an500 (emulated),
+    /// serial=/dev/ttyACM0[@BAUD], tcp=HOST:PORT
+    #[arg(long = "link", value_name = "LINK")]
+    pub links: Vec<String>,
+    /// Image for emulated boards [default: $FIRMWARE_ELF, or where `cargo xtask firmware build` puts
+    /// it]
+    #[arg(long, value_name = "ELF")]
+    image: Option<PathBuf>,
+    /// Folder where the flash of emulated boards is kept from run to run [default: a fresh one each
+    /// time]
+    #[arg(long, value_name = "DIR")]
+    flash_dir: Option<PathBuf>,
+    /// Seconds that a board is waited for before it counts as silent
+    #[arg(long, value_name = "S", default_value_t = 2.0)]
+    patience: f64,
+    /// Secret key that signs the policy for boards that ask for a signature (see agent-sim key)
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Show what emulated boards log, line by line, and keep it beside the report
+    #[arg(long)]
+    pub node_log: bool,
+}
+
+/// Where `cargo xtask firmware build` puts the image of the emulated board.
+const IMAGE: &str = "target/firmware/thumbv7em-none-eabihf/firmware/firmware";
+
+impl RigArgs {
+    /// The boards named.
+    pub fn boards(&self) -> anyhow::Result<Vec<Boards>> {
+        let read = |text: &String| text.parse().map_err(anyhow::Error::new);
+        self.links.iter().map(read).collect()
+    }
+
+    /// How long a board is waited for.
+    pub fn patience(&self) -> anyhow::Result<Duration> {
+        Duration::try_from_secs_f64(self.patience)
+            .ok()
+            .filter(|patience| !patience.is_zero())
+            .ok_or_else(|| anyhow!("--patience {} is not a time above 0", self.patience))
+    }
+
+    /// The policy as boards get it.
+    pub fn payload(&self, file: &PolicyFile, policy: &Policy<'_>) -> anyhow::Result<Payload> {
+        let signature = match &self.key {
+            None => Vec::new(),
+            Some(path) => super::key::sign(path, file.bytes())?,
+        };
+        Ok(Payload {
+            bytes: file.bytes().into(),
+            id: policy.id(),
+            signature: signature.into(),
+            late_us: policy.header().timing.late_us.into(),
+        })
+    }
+
+    /// Starts `boards`. Those that cannot be reached are named on standard error; an error if none
+    /// is left and `alone`, that is, if nobody else is in the swarm.
+    pub fn start(
+        &self,
+        boards: &[Boards],
+        payload: Option<Payload>,
+        pace: Pace,
+        seed: u64,
+        alone: bool,
+    ) -> anyhow::Result<Rig> {
+        let setup = Setup {
+            image: self.image(),
+            flash: self.flash_dir.clone(),
+            payload,
+            pace,
+            log: self.node_log,
+            seed,
+        };
+        if let Some(folder) = &setup.flash {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| anyhow!("cannot make the folder {}: {error}", folder.display()))?;
+        }
+        let count: usize = boards.iter().map(Boards::count).sum();
+        let progress = Progress::new(count, "starting boards");
+        let (rig, absent) = Rig::start(boards, &setup, &|| progress.tick());
+        drop(progress);
+        let mut told: Vec<&str> = Vec::new();
+        for Absent { name, why } in &absent {
+            // Thirty boards without an emulator have one reason.
+            match told.contains(&why.as_str()) {
+                true => eprintln!("warning: {name} is not there: as above"),
+                false => eprintln!("warning: {name} is not there: {why}"),
+            }
+            told.push(why);
+        }
+        if alone && absent.len() == rig.len() {
+            bail!("none of the {} boards can be reached, and no other agents are left", rig.len());
+        }
+        Ok(rig)
+    }
+
+    /// Whether emulated boards forget everything when they end.
+    pub fn is_volatile(&self) -> bool {
+        self.flash_dir.is_none()
+    }
+
+    fn image(&self) -> PathBuf {
+        let named = self.image.clone();
+        let set = || std::env::var_os("FIRMWARE_ELF").map(PathBuf::from);
+        named.or_else(set).unwrap_or_else(|| IMAGE.into())
+    }
+}

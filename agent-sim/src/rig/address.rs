@@ -1,0 +1,188 @@
+//! Where boards are: `qemu=6`, `serial=/dev/ttyACM0`, `tcp=host:port`.
+
+use node_link::Machine;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// A kind of link to a board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkKind {
+    /// To an emulated board, whose process is ours.
+    Qemu,
+    /// To a board at a serial port.
+    Serial,
+    /// To whatever answers at a network address.
+    Tcp,
+}
+
+impl LinkKind {
+    /// What there is, for error messages.
+    pub const NAMES: &str = "qemu, serial or tcp";
+
+    const ALL: [Self; 3] = [Self::Qemu, Self::Serial, Self::Tcp];
+}
+
+impl fmt::Display for LinkKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Qemu => "qemu",
+            Self::Serial => "serial",
+            Self::Tcp => "tcp",
+        })
+    }
+}
+
+impl FromStr for LinkKind {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let found = Self::ALL.into_iter().find(|kind| kind.to_string() == text);
+        found.ok_or(())
+    }
+}
+
+/// Boards at the end of links of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Boards {
+    /// Emulated ones.
+    Qemu {
+        /// How many.
+        count: usize,
+        /// Which board is emulated.
+        machine: Machine,
+    },
+    /// One at a serial port.
+    Serial {
+        /// The port's device.
+        port: PathBuf,
+        /// Bits per second.
+        baud: u32,
+    },
+    /// One at a network address.
+    Tcp {
+        /// Host and port.
+        address: String,
+    },
+}
+
+/// The speed of a serial link unless another is given; all our images for real boards have it.
+pub const BAUD: u32 = 921_600;
+
+/// Most emulated boards of one run: each is a process.
+const MOST: usize = 1024;
+
+impl Boards {
+    /// The kind of their links.
+    pub fn kind(&self) -> LinkKind {
+        match self {
+            Self::Qemu { .. } => LinkKind::Qemu,
+            Self::Serial { .. } => LinkKind::Serial,
+            Self::Tcp { .. } => LinkKind::Tcp,
+        }
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Qemu { count, .. } => *count,
+            Self::Serial { .. } | Self::Tcp { .. } => 1,
+        }
+    }
+}
+
+/// Why a text names no boards.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no link; write qemu=6 or qemu=6:mps2-an500 (emulated boards), serial=/dev/ttyACM0 or \
+     serial=/dev/ttyACM0@115200, or tcp=host:port"
+)]
+pub struct BadLink(String);
+
+impl FromStr for Boards {
+    type Err = BadLink;
+
+    fn from_str(text: &str) -> Result<Self, BadLink> {
+        let read = || -> Option<Self> {
+            let (kind, rest) = text.split_once('=')?;
+            Some(match kind.parse().ok()? {
+                LinkKind::Qemu => {
+                    let (count, machine) = match rest.split_once(':') {
+                        Some((count, machine)) => (count, machine.parse().ok()?),
+                        None => (rest, Machine::An386),
+                    };
+                    let count = count.parse().ok().filter(|n| (1..=MOST).contains(n))?;
+                    Self::Qemu { count, machine }
+                }
+                LinkKind::Serial => {
+                    let (port, baud) = match rest.rsplit_once('@') {
+                        Some((port, baud)) => (port, baud.parse().ok().filter(|b| *b > 0)?),
+                        None => (rest, BAUD),
+                    };
+                    let port = Some(port).filter(|port| !port.is_empty())?.into();
+                    Self::Serial { port, baud }
+                }
+                LinkKind::Tcp => {
+                    let (host, port) = rest.rsplit_once(':')?;
+                    port.parse::<u16>().ok().filter(|_| !host.is_empty())?;
+                    let address = rest.to_owned();
+                    Self::Tcp { address }
+                }
+            })
+        };
+        read().ok_or_else(|| BadLink(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Boards {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}=", self.kind())?;
+        match self {
+            Self::Qemu { count, machine } if *machine == Machine::An386 => write!(f, "{count}"),
+            Self::Qemu { count, machine } => write!(f, "{count}:{machine}"),
+            Self::Serial { port, baud } if *baud == BAUD => write!(f, "{}", port.display()),
+            Self::Serial { port, baud } => write!(f, "{}@{baud}", port.display()),
+            Self::Tcp { address } => f.write_str(address),
+        }
+    }
+}
+
+impl serde::Serialize for Boards {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Boards {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_written_as_they_are_read() {
+        for text in [
+            "qemu=6",
+            "qemu=1024",
+            "qemu=2:mps2-an505",
+            "serial=/dev/ttyACM0",
+            "serial=/dev/ttyACM0@115200",
+            "tcp=localhost:4000",
+            "tcp=[::1]:4000",
+        ] {
+            let boards: Boards = text.parse().unwrap();
+            assert_eq!(boards.to_string(), text);
+        }
+        for text in [
+            "", "qemu", "qemu=", "qemu=0", "qemu=1025", "qemu=x", "qemu=2:pdp-11", "serial=",
+            "serial=@9600", "serial=/dev/x@0", "tcp=localhost", "tcp=:80", "tcp=h:99999", "usb=1",
+        ] {
+            assert!(text.parse::<Boards>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! Boards in the loop: real firmware at the end of real lines, and what is done to it.
+//!
+//! 1. [`Boards`] says where boards are, as people write it: `qemu=6`, `serial=/dev/ttyACM0`.
+//! 2. A [`Rig`] starts them, gives each the run's policy, and hands out a [`BoardLink`] for each: the
+//!    first agents of a swarm are on boards, the others in this process.
+//! 3. Before each step the rig carries out the faults that are due ([`BoardFault`]): processes are
+//!    killed and stopped, cables pulled.
+//! 4. Every [`Node`] keeps a [`Diary`], which the report tells.
+//!
+//! In lock-step the field waits for every node that is thought to live, so that a run with boards is
+//! the same, bit for bit, as one without. In real time it waits for nobody.
+
+mod address;
+mod cable;
+mod diary;
+mod link;
+mod node;
+
+pub use address::{BAUD, BadLink, Boards, LinkKind};
+pub use diary::{Diary, Event, State};
+pub use link::BoardLink;
+pub use node::{Node, Payload, cause};
+
+use crate::fault::{BoardFault, Fault, Kind, Who, draw_count};
+use cable::Cable;
+use node_link::device_log::{Decoder, Follower};
+use node_link::{BoardError, BoardOptions, Clock, EmulatedBoard, NodeStatus, Session, Transport, serial, tcp};
+use rayon::prelude::*;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How the field and the boards keep time together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// How long a node is waited for before it is given up.
+    pub patience: Duration,
+    /// When the run began and how it goes with the wall clock; `None` in lock-step.
+    real_time: Option<RealTime>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct RealTime {
+    began: Instant,
+    /// The field's microseconds in one of the wall clock's.
+    speed: f64,
+    interval_us: f64,
+}
+
+impl Pace {
+    /// The field waits for the nodes.
+    pub fn lock_step(patience: Duration) -> Self {
+        Self {
+            patience,
+            real_time: None,
+        }
+    }
+
+    /// The field goes on with the wall clock, `speed` times as fast, in steps of `interval_us`.
+    pub fn real_time(patience: Duration, speed: f64, interval_us: f64) -> Self {
+        let began = Instant::now();
+        Self {
+            patience,
+            real_time: Some(RealTime {
+                began,
+                speed,
+                interval_us,
+            }),
+        }
+    }
+
+    fn is_lock_step(&self) -> bool {
+        self.real_time.is_none()
+    }
+
+    /// Until when the answer to an observation of `now_us`, sent at `sent`, counts.
+    fn deadline(&self, sent: Instant, now_us: u64) -> Instant {
+        match &self.real_time {
+            None => sent + self.patience,
+            Some(time) => time.wall(now_us as f64 + time.interval_us),
+        }
+    }
+}
+
+impl RealTime {
+    fn wall(&self, us: f64) -> Instant {
+        self.began + Duration::from_secs_f64(us * 1e-6 / self.speed)
+    }
+}
+
+/// What boards are started with.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The image of the emulated boards.
+    pub image: PathBuf,
+    /// Folder for the flash of emulated boards, where it outlives the run.
+    pub flash: Option<PathBuf>,
+    /// What every node is to run; `None` to leave them as they are.
+    pub payload: Option<Payload>,
+    /// How the boards and the field keep time.
+    pub pace: Pace,
+    /// Whether the nodes' logs are decoded.
+    pub log: bool,
+    /// Decides which boards the faults hit.
+    pub seed: u64,
+}
+
+/// The boards of a run.
+pub struct Rig {
+    nodes: Vec<Arc<Mutex<Node>>>,
+    faults: Vec<Planned>,
+    pace: Pace,
+}
+
+/// A fault with everything settled.
+struct Planned {
+    fault: BoardFault,
+    begins: usize,
+    ends: Option<usize>,
+    victims: Vec<usize>,
+}
+
+/// A board that is not there, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absent {
+    /// The board.
+    pub name: String,
+    /// The reason, with what to do.
+    pub why: String,
+}
+
+impl Rig {
+    /// Starts all boards at the same time, and says which could not be reached. `progress` hears how
+    /// many are ready.
+    pub fn start(
+        boards: &[Boards],
+        setup: &Setup,
+        progress: &(dyn Fn() + Sync),
+    ) -> (Self, Vec<Absent>) {
+        let places: Vec<(String, Place)> = boards.iter().flat_map(places).collect();
+        let decoder = setup.log.then(|| Decoder::new(&setup.image).ok()).flatten().map(Arc::new);
+        // Starting a board is mostly waiting: more at a time than there are cores.
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(places.len().clamp(1, 16)).build();
+        let start = || {
+            let started = places.into_par_iter().enumerate().map(|(index, (name, place))| {
+                let mut node = Node::new(name, place.kind(), setup.payload.clone(), setup.pace);
+                let connected = open(&mut node, &place, setup, index, decoder.clone());
+                progress();
+                (node, connected.err())
+            });
+            started.collect::<Vec<_>>()
+        };
+        let started = match pool {
+            Ok(pool) => pool.install(start),
+            Err(_) => start(),
+        };
+        let mut absent = Vec::new();
+        let nodes = started.into_iter().map(|(mut node, error)| {
+            if let Some(why) = error {
+                node.note(format!("not there: {why}"));
+                absent.push(Absent {
+                    name: node.name.clone(),
+                    why,
+                });
+            }
+            Arc::new(Mutex::new(node))
+        });
+        let rig = Self {
+            nodes: nodes.collect(),
+            faults: Vec::new(),
+            pace: setup.pace,
+        };
+        (rig, absent)
+    }
+
+    /// The rig, with the faults of boards among `faults` for a run of `steps` steps.
+    pub fn with_faults(mut self, faults: &[Fault], steps: usize, seed: u64) -> Self {
+        let step = |share: f64| (share * steps as f64).round() as usize;
+        let planned = faults.iter().enumerate().filter_map(|(index, fault)| {
+            let Kind::Board(kind) = fault.kind else {
+                return None;
+            };
+            Some(Planned {
+                fault: kind,
+                begins: step(fault.at),
+                ends: fault.until.map(step),
+                victims: self.victims(&fault.who, seed, index),
+            })
+        });
+        self.faults = planned.collect();
+        self
+    }
+
+    /// The rig at the pace of the wall clock, beginning now.
+    pub fn in_real_time(mut self, speed: f64, interval_us: f64) -> Self {
+        self.pace = Pace::real_time(self.pace.patience, speed, interval_us);
+        for index in 0..self.nodes.len() {
+            self.node(index).set_pace(self.pace);
+        }
+        self
+    }
+
+    fn victims(&self, who: &Who, seed: u64, index: usize) -> Vec<usize> {
+        match who {
+            Who::Boards { link, count } => {
+                let of_kind = |node: &usize| link.is_none_or(|kind| self.node(*node).kind == kind);
+                let all: Vec<usize> = (0..self.nodes.len()).filter(of_kind).collect();
+                match count {
+                    None => all,
+                    Some(count) => {
+                        let drawn = draw_count(*count, all.len(), seed, index);
+                        drawn.into_iter().map(|k| all[k]).collect()
+                    }
+                }
+            }
+            Who::Ids(ids) => ids.within(self.nodes.len()),
+            _ => (0..self.nodes.len()).collect(),
+        }
+    }
+
+    /// The boards' number.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are no boards.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The link to an agent that is on a board; the agent begins anew.
+    pub fn link(&self, agent: usize) -> Option<BoardLink> {
+        self.nodes.get(agent).map(|node| BoardLink::new(node.clone()))
+    }
+
+    /// A board.
+    pub fn node(&self, index: usize) -> MutexGuard<'_, Node> {
+        // A thread that panicked elsewhere does not make a node unusable.
+        self.nodes[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Breaks and mends what is due before `step`, counted from 0.
+    pub fn before(&self, step: usize) {
+        for index in 0..self.nodes.len() {
+            self.node(index).begin_step(step);
+        }
+        for planned in &self.faults {
+            for &victim in &planned.victims {
+                let mut node = self.node(victim);
+                if planned.begins == step {
+                    node.note(format!("fault: {}", planned.fault.name()));
+                    planned.begin(&mut node);
+                }
+                if planned.ends == Some(step) {
+                    node.note(format!("end of fault: {}", planned.fault.name()));
+                    planned.end(&mut node);
+                }
+            }
+        }
+    }
+
+    /// In real time: waits for the end of `step`, counted from 0.
+    pub fn after(&self, step: usize) {
+        if let Some(time) = &self.pace.real_time {
+            let end = time.wall((step + 1) as f64 * time.interval_us);
+            std::thread::sleep(end.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    /// How the nodes that answer say they are, by board.
+    pub fn statuses(&self) -> Vec<Option<NodeStatus>> {
+        let nodes = 0..self.nodes.len();
+        nodes.map(|index| self.node(index).status()).collect()
+    }
+
+    /// The lines that nodes have logged since last asked, each with its node's name.
+    pub fn new_log_lines(&self) -> Vec<(String, String)> {
+        let lines = (0..self.nodes.len()).flat_map(|index| {
+            let mut node = self.node(index);
+            let name = node.name.clone();
+            let lines = node.new_log_lines();
+            lines.into_iter().map(move |line| (name.clone(), line))
+        });
+        lines.collect()
+    }
+}
+
+impl Planned {
+    fn begin(&self, node: &mut Node) {
+        match self.fault {
+            BoardFault::Kill => power(node, EmulatedBoard::kill),
+            BoardFault::Hang => power(node, EmulatedBoard::hang),
+            BoardFault::Restart => {
+                power(node, EmulatedBoard::kill);
+                if self.ends.is_none() {
+                    self.end(node);
+                }
+            }
+            BoardFault::Cut => node.plug.pull(),
+            BoardFault::Flood => node.plug.flood(),
+            BoardFault::Brownout => {
+                if let Err(error) = node.begin_upload() {
+                    node.note(format!("no upload to interrupt: {error}"));
+                }
+                let reset = node.board.as_mut().map(EmulatedBoard::reset);
+                self.must(node, reset);
+                node.await_answer();
+            }
+        }
+    }
+
+    fn end(&self, node: &mut Node) {
+        match self.fault {
+            BoardFault::Hang => power(node, EmulatedBoard::resume),
+            BoardFault::Restart => {
+                let restarted = node.board.as_mut().map(EmulatedBoard::restart);
+                self.must(node, restarted);
+            }
+            BoardFault::Cut | BoardFault::Flood => node.plug.mend(),
+            BoardFault::Kill | BoardFault::Brownout => return,
+        }
+        node.await_answer();
+    }
+
+    fn must(&self, node: &mut Node, done: Option<Result<(), BoardError>>) {
+        if let Some(Err(error)) = done {
+            node.note(format!("{} failed: {error}", self.fault.name()));
+        }
+    }
+}
+
+fn power(node: &mut Node, act: impl FnOnce(&mut EmulatedBoard)) {
+    if let Some(board) = &mut node.board {
+        act(board);
+    }
+}
+
+/// Where one board is.
+enum Place {
+    Qemu { machine: node_link::Machine },
+    Serial { port: PathBuf, baud: u32 },
+    Tcp { address: String },
+}
+
+impl Place {
+    fn kind(&self) -> LinkKind {
+        match self {
+            Self::Qemu { .. } => LinkKind::Qemu,
+            Self::Serial { .. } => LinkKind::Serial,
+            Self::Tcp { .. } => LinkKind::Tcp,
+        }
+    }
+}
+
+fn places(boards: &Boards) -> Vec<(String, Place)> {
+    match boards {
+        Boards::Qemu { count, machine } => {
+            let place = |_| Place::Qemu { machine: *machine };
+            (0..*count).map(|k| (format!("{machine} {k}"), place(k))).collect()
+        }
+        Boards::Serial { port, baud } => vec![(
+            port.display().to_string(),
+            Place::Serial {
+                port: port.clone(),
+                baud: *baud,
+            },
+        )],
+        Boards::Tcp { address } => vec![(
+            address.clone(),
+            Place::Tcp {
+                address: address.clone(),
+            },
+        )],
+    }
+}
+
+fn open(
+    node: &mut Node,
+    place: &Place,
+    setup: &Setup,
+    index: usize,
+    decoder: Option<Arc<Decoder>>,
+) -> Result<(), String> {
+    let said = |error: &dyn std::error::Error| error.to_string();
+    let line: Box<dyn Transport> = match place {
+        Place::Qemu { machine } => {
+            let flash = setup.flash.as_ref().map(|folder| folder.join(format!("{machine}-{index}.flash")));
+            let (board, line) = EmulatedBoard::start(&BoardOptions {
+                machine: *machine,
+                image: setup.image.clone(),
+                clock: Clock::Wall,
+                flash,
+            })
+            .map_err(|error| said(&error))?;
+            node.log = decoder.map(|decoder| Follower::new(decoder, board.log_file()));
+            node.board = Some(board);
+            line
+        }
+        Place::Serial { port, baud } => serial::open(port, *baud).map_err(|error| said(&error))?,
+        Place::Tcp { address } => tcp::connect(address).map_err(|error| said(&error))?,
+    };
+    let (cable, plug) = Cable::new(line, setup.seed ^ index as u64);
+    node.plug = plug;
+    node.connect(Session::new(Box::new(cable)), &mut |_| {}).map_err(|error| said(&error))
+}
