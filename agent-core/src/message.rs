@@ -377,7 +377,10 @@ impl fmt::Display for FrameError {
             Self::TooLong => f.write_str("the message does not fit its frame buffer"),
             Self::Damaged => f.write_str("the frame is damaged"),
             Self::Protocol { theirs } => {
-                write!(f, "the other side speaks protocol {theirs}, this one {PROTOCOL}")
+                write!(
+                    f,
+                    "the other side speaks protocol {theirs}, this one {PROTOCOL}"
+                )
             }
         }
     }

@@ -280,7 +280,10 @@ impl Scenario {
                 continue;
             };
             let of_kind = |link: Option<LinkKind>| {
-                let meant = self.links.iter().filter(|b| link.is_none_or(|k| b.kind() == k));
+                let meant = self
+                    .links
+                    .iter()
+                    .filter(|b| link.is_none_or(|k| b.kind() == k));
                 meant.map(Boards::count).sum::<usize>()
             };
             let emulated = of_kind(Some(LinkKind::Qemu));

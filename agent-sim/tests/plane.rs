@@ -142,7 +142,7 @@ fn the_window_and_the_blocks_are_those_of_the_policy() {
     let policy = file.policy(problem).unwrap();
     let mut wire = conversation(problem, &policy, [0.5, 0.5], 0);
     match decode_frame(&mut wire.sent[0]) {
-        Ok(Command::Observe { observation, .. }) => {
+        Ok((_, Command::Observe(observation))) => {
             let patch = observation.patch;
             let wide = patch.wide;
             assert_ne!(problem.sensing.window, 6);

@@ -153,6 +153,14 @@ impl Session {
         }
     }
 
+    /// The same session with something between it and its line.
+    pub fn through(self, wrap: impl FnOnce(Box<dyn Transport>) -> Box<dyn Transport>) -> Self {
+        Self {
+            transport: wrap(self.transport),
+            ..self
+        }
+    }
+
     /// Numbers a command and sends it; returns the number, which its answer will have.
     pub fn send(&mut self, command: &Command<'_>) -> Result<u32, SessionError> {
         let number = match self.number.wrapping_add(1) {

@@ -1,7 +1,6 @@
 //! `agent-sim nodes` and `agent-sim flash`: boards by themselves.
 
 use super::print;
-use super::progress::Progress;
 use super::rig_args::RigArgs;
 use super::table::table;
 use agent_core::message::{PolicyId, SlotState};
@@ -55,7 +54,9 @@ fn start(args: &RigArgs, payload: Option<Payload>) -> anyhow::Result<Rig> {
         bail!("no boards are named; give --link serial=/dev/ttyACM0, --link qemu=1 or the like");
     }
     if args.is_volatile() && boards.iter().all(|b| matches!(b, Boards::Qemu { .. })) {
-        eprintln!("note: emulated boards forget everything at the end; --flash-dir DIR keeps their flash");
+        eprintln!(
+            "note: emulated boards forget everything at the end; --flash-dir DIR keeps their flash"
+        );
     }
     args.start(&boards, payload, Pace::lock_step(args.patience()?), 0, true)
 }
@@ -63,8 +64,19 @@ fn start(args: &RigArgs, payload: Option<Payload>) -> anyhow::Result<Rig> {
 /// How boards say they are.
 pub fn status_rows(rig: &Rig) -> Vec<Vec<String>> {
     let head = [
-        "node", "board", "firmware", "runs", "slot 0", "slot 1", "last start", "starts",
-        "watchdog bites", "panics", "faults", "steps", "rejected frames",
+        "node",
+        "board",
+        "firmware",
+        "runs",
+        "slot 0",
+        "slot 1",
+        "last start",
+        "starts",
+        "watchdog bites",
+        "panics",
+        "faults",
+        "steps",
+        "rejected frames",
     ];
     let mut rows = vec![head.map(String::from).to_vec()];
     for (index, status) in rig.statuses().into_iter().enumerate() {
@@ -76,12 +88,18 @@ pub fn status_rows(rig: &Rig) -> Vec<Vec<String>> {
         };
         let slot = |k: usize| {
             let slot = &status.slots[k];
-            format!("{}{}", slot.policy.map_or(String::new(), |id| hash(id) + " "), state(slot.state))
+            format!(
+                "{}{}",
+                slot.policy.map_or(String::new(), |id| hash(id) + " "),
+                state(slot.state)
+            )
         };
         row.extend([
             status.board.clone(),
             status.firmware.clone(),
-            status.active.map_or("nothing".to_owned(), |slot| format!("slot {slot}")),
+            status
+                .active
+                .map_or("nothing".to_owned(), |slot| format!("slot {slot}")),
             slot(0),
             slot(1),
             match status.last_words.is_empty() {

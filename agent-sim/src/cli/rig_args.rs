@@ -103,7 +103,10 @@ impl RigArgs {
             told.push(why);
         }
         if alone && absent.len() == rig.len() {
-            bail!("none of the {} boards can be reached, and no other agents are left", rig.len());
+            bail!(
+                "none of the {} boards can be reached, and no other agents are left",
+                rig.len()
+            );
         }
         Ok(rig)
     }

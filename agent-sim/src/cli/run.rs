@@ -1,9 +1,9 @@
 //! `agent-sim run`: one episode, scores, pictures and a record to replay.
 
 use super::eval::notes;
+use super::nodes::status_rows;
 use super::progress::Progress;
 use super::replay::{EPISODE, POLICY, SCENARIO, STEPS};
-use super::nodes::status_rows;
 use super::rig_args::RigArgs;
 use super::scenario_args::ScenarioArgs;
 use super::table::{number, table};
@@ -139,8 +139,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
         let diaries: Vec<(String, Diary)> = (0..rig.len())
             .map(|index| (rig.node(index).name.clone(), rig.node(index).diary.clone()))
             .collect();
-        let rows: Vec<report::Row<'_>> =
-            diaries.iter().map(|(name, diary)| (name.as_str(), diary)).collect();
+        let rows: Vec<report::Row<'_>> = diaries
+            .iter()
+            .map(|(name, diary)| (name.as_str(), diary))
+            .collect();
         pictures.push(Picture {
             name: "nodes.svg",
             caption: "The field's error, and what became of each board.",
@@ -224,7 +226,13 @@ fn rig(args: &RigArgs, team: &Team, policy: Option<&Policy<'_>>) -> anyhow::Resu
     let boards: usize = team.links.iter().map(Boards::count).sum();
     let alone = boards == team.agents;
     let patience = args.patience()?;
-    let rig = args.start(&team.links, payload, Pace::lock_step(patience), team.seed, alone)?;
+    let rig = args.start(
+        &team.links,
+        payload,
+        Pace::lock_step(patience),
+        team.seed,
+        alone,
+    )?;
     let rig = rig.with_faults(&team.faults, team.steps, team.seed);
     Ok(Some(match team.realtime {
         None => rig,
@@ -268,8 +276,17 @@ struct BoardTables {
 fn board_tables(rig: &Rig) -> BoardTables {
     let said = status_rows(rig);
     let head = [
-        "node", "answered", "at the end", "p50 ms", "p90 ms", "p99 ms", "max ms", "sent again",
-        "late answers", "damaged answers", "reconnected",
+        "node",
+        "answered",
+        "at the end",
+        "p50 ms",
+        "p90 ms",
+        "p99 ms",
+        "max ms",
+        "sent again",
+        "late answers",
+        "damaged answers",
+        "reconnected",
     ];
     let mut nodes = vec![head.map(String::from).to_vec()];
     let mut events = vec![["step", "node", "what"].map(String::from).to_vec()];
@@ -280,19 +297,40 @@ fn board_tables(rig: &Rig) -> BoardTables {
         let mut row = vec![
             node.name.clone(),
             format!("{} of {}", diary.answered(), diary.states.len()),
-            diary.states.last().map_or("–", |state| state.name()).to_owned(),
+            diary
+                .states
+                .last()
+                .map_or("–", |state| state.name())
+                .to_owned(),
         ];
         match diary.percentiles() {
             Some(times) => row.extend(times.map(|t| format!("{:.2}", t.as_secs_f64() * 1e3))),
             None => row.extend([(); 4].map(|()| "–".to_owned())),
         }
         let counted = node.line().unwrap_or_default();
-        row.extend([counted.resent, counted.late, counted.damaged, counted.reopened].map(|n| n.to_string()));
+        row.extend(
+            [
+                counted.resent,
+                counted.late,
+                counted.damaged,
+                counted.reopened,
+            ]
+            .map(|n| n.to_string()),
+        );
         nodes.push(row);
-        dated.extend(diary.events.iter().map(|e| (e.step, node.name.clone(), e.what.clone())));
+        dated.extend(
+            diary
+                .events
+                .iter()
+                .map(|e| (e.step, node.name.clone(), e.what.clone())),
+        );
     }
     dated.sort_by_key(|(step, _, _)| *step);
-    events.extend(dated.into_iter().map(|(step, node, what)| vec![step.to_string(), node, what]));
+    events.extend(
+        dated
+            .into_iter()
+            .map(|(step, node, what)| vec![step.to_string(), node, what]),
+    );
     // What the nodes say of themselves, beside what was seen of them.
     for (row, said) in nodes.iter_mut().zip(&said) {
         row.extend(said.iter().skip(1).cloned());
@@ -306,7 +344,9 @@ fn csv(rows: &[Vec<String>]) -> String {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell.clone(),
     };
-    let lines = rows.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join(",") + "\n");
+    let lines = rows
+        .iter()
+        .map(|row| row.iter().map(cell).collect::<Vec<_>>().join(",") + "\n");
     lines.collect()
 }
 
@@ -316,7 +356,9 @@ fn objects(rows: &[Vec<String>]) -> Vec<Object> {
     };
     let object = |row: &Vec<String>| {
         let pairs = head.iter().zip(row);
-        pairs.map(|(name, cell)| (name.clone(), cell.clone().into())).collect()
+        pairs
+            .map(|(name, cell)| (name.clone(), cell.clone().into()))
+            .collect()
     };
     rows.iter().map(object).collect()
 }

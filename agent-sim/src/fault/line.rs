@@ -231,7 +231,8 @@ impl<L: Link> Link for Corrupt<L> {
         damage(frame, &mut self.rng);
         match decode_frame(frame) {
             Ok((_, Command::Observe(observation))) => self.inner.send(&observation),
-            Ok(_) | Err(FrameError::Damaged | FrameError::TooLong | FrameError::Protocol { .. }) => {
+            Ok(_)
+            | Err(FrameError::Damaged | FrameError::TooLong | FrameError::Protocol { .. }) => {
                 self.refused += 1;
                 Ok(())
             }

@@ -269,7 +269,9 @@ impl Fault {
             Who::Boards { link, count } => {
                 let link = link.map_or(String::new(), |link| format!("{link} "));
                 match count {
-                    Some(count) => format!("{count} {link}board{}", if *count == 1 { "" } else { "s" }),
+                    Some(count) => {
+                        format!("{count} {link}board{}", if *count == 1 { "" } else { "s" })
+                    }
                     None => format!("all {link}boards"),
                 }
             }

@@ -202,7 +202,10 @@ fn table(page: &mut String, title: &str, rows: &[Vec<String>]) {
         return;
     };
     let title = escape(title);
-    let _ = writeln!(page, "<h2>{title}</h2>\n<div class=\"scroll\"><table>\n<thead>");
+    let _ = writeln!(
+        page,
+        "<h2>{title}</h2>\n<div class=\"scroll\"><table>\n<thead>"
+    );
     row(page, head, "th");
     *page += "</thead>\n<tbody>\n";
     for cells in rows {

@@ -54,7 +54,13 @@ pub fn nodes_picture(
     svg::render((900, ERRORS + rows + PROVENANCE), |surface, _| {
         let area = footed(surface, provenance)?;
         let (above, below) = area.split_vertically(ERRORS * FINE);
-        draw_errors(&above, problem, "the field under the boards' control", runs, events)?;
+        draw_errors(
+            &above,
+            problem,
+            "the field under the boards' control",
+            runs,
+            events,
+        )?;
         draw_nodes(&below, problem, nodes)
     })
 }
@@ -74,7 +80,11 @@ fn draw_nodes(area: &Surface<'_>, problem: &Problem, nodes: &[Row<'_>]) -> Resul
         ),
         down: (HEAD, HEAD + nodes.len() as i32 * ROW),
     };
-    draw_title(area, &frame, "the boards; a mark is an event of the report's list")?;
+    draw_title(
+        area,
+        &frame,
+        "the boards; a mark is an event of the report's list",
+    )?;
     draw_legend(area, &frame, nodes)?;
     frame.draw_outline(area)?;
     frame.draw_x(area)?;

@@ -2,7 +2,6 @@
 
 use node_link::Machine;
 use std::fmt;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 /// A kind of link to a board.
@@ -55,7 +54,7 @@ pub enum Boards {
     /// One at a serial port.
     Serial {
         /// The port's device.
-        port: PathBuf,
+        port: String,
         /// Bits per second.
         baud: u32,
     },
@@ -91,6 +90,12 @@ impl Boards {
     }
 }
 
+fn by_name(name: &str) -> Option<Machine> {
+    Machine::ALL
+        .into_iter()
+        .find(|machine| machine.name() == name)
+}
+
 /// Why a text names no boards.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -108,7 +113,7 @@ impl FromStr for Boards {
             Some(match kind.parse().ok()? {
                 LinkKind::Qemu => {
                     let (count, machine) = match rest.split_once(':') {
-                        Some((count, machine)) => (count, machine.parse().ok()?),
+                        Some((count, machine)) => (count, by_name(machine)?),
                         None => (rest, Machine::An386),
                     };
                     let count = count.parse().ok().filter(|n| (1..=MOST).contains(n))?;
@@ -119,7 +124,7 @@ impl FromStr for Boards {
                         Some((port, baud)) => (port, baud.parse().ok().filter(|b| *b > 0)?),
                         None => (rest, BAUD),
                     };
-                    let port = Some(port).filter(|port| !port.is_empty())?.into();
+                    let port = Some(port).filter(|port| !port.is_empty())?.to_owned();
                     Self::Serial { port, baud }
                 }
                 LinkKind::Tcp => {
@@ -139,9 +144,9 @@ impl fmt::Display for Boards {
         write!(f, "{}=", self.kind())?;
         match self {
             Self::Qemu { count, machine } if *machine == Machine::An386 => write!(f, "{count}"),
-            Self::Qemu { count, machine } => write!(f, "{count}:{machine}"),
-            Self::Serial { port, baud } if *baud == BAUD => write!(f, "{}", port.display()),
-            Self::Serial { port, baud } => write!(f, "{}@{baud}", port.display()),
+            Self::Qemu { count, machine } => write!(f, "{count}:{}", machine.name()),
+            Self::Serial { port, baud } if *baud == BAUD => f.write_str(port),
+            Self::Serial { port, baud } => write!(f, "{port}@{baud}"),
             Self::Tcp { address } => f.write_str(address),
         }
     }
@@ -179,8 +184,20 @@ mod tests {
             assert_eq!(boards.to_string(), text);
         }
         for text in [
-            "", "qemu", "qemu=", "qemu=0", "qemu=1025", "qemu=x", "qemu=2:pdp-11", "serial=",
-            "serial=@9600", "serial=/dev/x@0", "tcp=localhost", "tcp=:80", "tcp=h:99999", "usb=1",
+            "",
+            "qemu",
+            "qemu=",
+            "qemu=0",
+            "qemu=1025",
+            "qemu=x",
+            "qemu=2:pdp-11",
+            "serial=",
+            "serial=@9600",
+            "serial=/dev/x@0",
+            "tcp=localhost",
+            "tcp=:80",
+            "tcp=h:99999",
+            "usb=1",
         ] {
             assert!(text.parse::<Boards>().is_err(), "{text}");
         }

@@ -4,8 +4,8 @@ use node_link::Transport;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::io;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -48,16 +48,14 @@ pub struct Cable {
 }
 
 impl Cable {
-    /// `inner`, and the plug that can be pulled.
-    pub fn new(inner: Box<dyn Transport>, seed: u64) -> (Self, Plug) {
-        let plug = Plug::default();
-        let cable = Self {
+    /// `inner`, with this plug; `seed` makes the noise.
+    pub fn new(inner: Box<dyn Transport>, plug: Plug, seed: u64) -> Self {
+        Self {
             inner,
-            plug: plug.clone(),
+            plug,
             rng: ChaCha8Rng::seed_from_u64(seed),
             noise: Vec::new(),
-        };
-        (cable, plug)
+        }
     }
 
     fn state(&self) -> u8 {

@@ -107,7 +107,14 @@ mod tests {
     fn a_node_that_comes_back_has_three_stretches() {
         let mut diary = Diary::default();
         let active = State::Answered(Mode::Active);
-        diary.states = vec![active, active, State::Late, State::Silent, State::Silent, active];
+        diary.states = vec![
+            active,
+            active,
+            State::Late,
+            State::Silent,
+            State::Silent,
+            active,
+        ];
         assert_eq!(
             diary.stretches(),
             [

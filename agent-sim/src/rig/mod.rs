@@ -24,7 +24,7 @@ pub use node::{Node, Payload, cause};
 use crate::fault::{BoardFault, Fault, Kind, Who, draw_count};
 use cable::Cable;
 use node_link::device_log::{Decoder, Follower};
-use node_link::{BoardError, BoardOptions, Clock, EmulatedBoard, NodeStatus, Session, Transport, serial, tcp};
+use node_link::{BoardError, BoardOptions, Clock, EmulatedBoard, NodeStatus, Session, serial, tcp};
 use rayon::prelude::*;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -138,16 +138,25 @@ impl Rig {
         progress: &(dyn Fn() + Sync),
     ) -> (Self, Vec<Absent>) {
         let places: Vec<(String, Place)> = boards.iter().flat_map(places).collect();
-        let decoder = setup.log.then(|| Decoder::new(&setup.image).ok()).flatten().map(Arc::new);
+        let decoder = setup
+            .log
+            .then(|| Decoder::new(&setup.image).ok())
+            .flatten()
+            .map(Arc::new);
         // Starting a board is mostly waiting: more at a time than there are cores.
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(places.len().clamp(1, 16)).build();
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(places.len().clamp(1, 16))
+            .build();
         let start = || {
-            let started = places.into_par_iter().enumerate().map(|(index, (name, place))| {
-                let mut node = Node::new(name, place.kind(), setup.payload.clone(), setup.pace);
-                let connected = open(&mut node, &place, setup, index, decoder.clone());
-                progress();
-                (node, connected.err())
-            });
+            let started = places
+                .into_par_iter()
+                .enumerate()
+                .map(|(index, (name, place))| {
+                    let mut node = Node::new(name, place.kind(), setup.payload.clone(), setup.pace);
+                    let connected = open(&mut node, &place, setup, index, decoder.clone());
+                    progress();
+                    (node, connected.err())
+                });
             started.collect::<Vec<_>>()
         };
         let started = match pool {
@@ -230,13 +239,17 @@ impl Rig {
 
     /// The link to an agent that is on a board; the agent begins anew.
     pub fn link(&self, agent: usize) -> Option<BoardLink> {
-        self.nodes.get(agent).map(|node| BoardLink::new(node.clone()))
+        self.nodes
+            .get(agent)
+            .map(|node| BoardLink::new(node.clone()))
     }
 
     /// A board.
     pub fn node(&self, index: usize) -> MutexGuard<'_, Node> {
         // A thread that panicked elsewhere does not make a node unusable.
-        self.nodes[index].lock().unwrap_or_else(PoisonError::into_inner)
+        self.nodes[index]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Breaks and mends what is due before `step`, counted from 0.
@@ -338,7 +351,7 @@ fn power(node: &mut Node, act: impl FnOnce(&mut EmulatedBoard)) {
 /// Where one board is.
 enum Place {
     Qemu { machine: node_link::Machine },
-    Serial { port: PathBuf, baud: u32 },
+    Serial { port: String, baud: u32 },
     Tcp { address: String },
 }
 
@@ -356,10 +369,12 @@ fn places(boards: &Boards) -> Vec<(String, Place)> {
     match boards {
         Boards::Qemu { count, machine } => {
             let place = |_| Place::Qemu { machine: *machine };
-            (0..*count).map(|k| (format!("{machine} {k}"), place(k))).collect()
+            (0..*count)
+                .map(|k| (format!("{} {k}", machine.name()), place(k)))
+                .collect()
         }
         Boards::Serial { port, baud } => vec![(
-            port.display().to_string(),
+            port.clone(),
             Place::Serial {
                 port: port.clone(),
                 baud: *baud,
@@ -382,24 +397,32 @@ fn open(
     decoder: Option<Arc<Decoder>>,
 ) -> Result<(), String> {
     let said = |error: &dyn std::error::Error| error.to_string();
-    let line: Box<dyn Transport> = match place {
+    let session = match place {
         Place::Qemu { machine } => {
-            let flash = setup.flash.as_ref().map(|folder| folder.join(format!("{machine}-{index}.flash")));
-            let (board, line) = EmulatedBoard::start(&BoardOptions {
+            let flash = setup
+                .flash
+                .as_ref()
+                .map(|folder| folder.join(format!("{}-{index}.flash", machine.name())));
+            let (board, session) = EmulatedBoard::start(&BoardOptions {
                 machine: *machine,
                 image: setup.image.clone(),
                 clock: Clock::Wall,
                 flash,
             })
             .map_err(|error| said(&error))?;
-            node.log = decoder.map(|decoder| Follower::new(decoder, board.log_file()));
+            node.log = decoder.map(Follower::new);
             node.board = Some(board);
-            line
+            session
         }
-        Place::Serial { port, baud } => serial::open(port, *baud).map_err(|error| said(&error))?,
-        Place::Tcp { address } => tcp::connect(address).map_err(|error| said(&error))?,
+        Place::Serial { port, baud } => {
+            Session::new(serial::open(port, *baud).map_err(|error| said(&error))?)
+        }
+        Place::Tcp { address } => {
+            Session::new(tcp::connect(address).map_err(|error| said(&error))?)
+        }
     };
-    let (cable, plug) = Cable::new(line, setup.seed ^ index as u64);
-    node.plug = plug;
-    node.connect(Session::new(Box::new(cable)), &mut |_| {}).map_err(|error| said(&error))
+    let plug = node.plug.clone();
+    let session =
+        session.through(|line| Box::new(Cable::new(line, plug, setup.seed ^ index as u64)));
+    node.connect(session).map_err(|error| said(&error))
 }

@@ -44,6 +44,8 @@ pub struct Node {
     pub(super) board: Option<EmulatedBoard>,
     pub(super) plug: Plug,
     pub(super) log: Option<Follower>,
+    /// Bytes of the log that have been looked at.
+    log_read: u64,
     session: Option<Session>,
     /// None for a node that is only looked at.
     payload: Option<Payload>,
@@ -73,6 +75,7 @@ impl Node {
             board: None,
             plug: Plug::default(),
             log: None,
+            log_read: 0,
             session: None,
             payload,
             pace,
@@ -85,16 +88,12 @@ impl Node {
     }
 
     /// Makes sure that the node at the end of `session` runs the payload.
-    pub(super) fn connect(
-        &mut self,
-        session: Session,
-        progress: &mut dyn FnMut(usize),
-    ) -> Result<(), SessionError> {
+    pub(super) fn connect(&mut self, session: Session) -> Result<(), SessionError> {
         let session = self.session.insert(session);
         let hello = session.hello(self.pace.patience)?;
         if let Some(payload) = &self.payload {
             if hello.policy != Some(payload.id) {
-                session.upload(&payload.bytes, &payload.signature, progress)?;
+                session.upload(&payload.bytes, &payload.signature, &mut |_| {})?;
             }
             session.ask(&Command::Reset, self.pace.patience)?;
         }
@@ -125,7 +124,10 @@ impl Node {
     pub(super) fn reset(&mut self) {
         if self.is_answering() {
             let patience = self.pace.patience;
-            let asked = self.session.as_mut().map(|session| session.ask(&Command::Reset, patience).map(|_| ()));
+            let asked = self
+                .session
+                .as_mut()
+                .map(|session| session.ask(&Command::Reset, patience).map(|_| ()));
             if let Some(Err(error)) = asked {
                 self.fall_silent(&error.to_string());
             }
@@ -187,7 +189,9 @@ impl Node {
             let came = match session.receive(until) {
                 Ok(None) => Came::Nothing,
                 Ok(Some((UNASKED, Report::Hello(hello)))) => Came::Start(hello),
-                Ok(Some((answered, Report::Action { action, .. }))) => Came::Action(answered, action),
+                Ok(Some((answered, Report::Action { action, .. }))) => {
+                    Came::Action(answered, action)
+                }
                 Ok(Some((answered, Report::Rejected { reason }))) if answered == number => {
                     Came::Refusal(reason.to_owned())
                 }
@@ -295,7 +299,11 @@ impl Node {
             Contact::Answering => "restarted",
             Contact::Silent(_) => "answers again",
         };
-        let told = format!("{again}; start {}, cause: {}", hello.boots, cause(hello.reset));
+        let told = format!(
+            "{again}; start {}, cause: {}",
+            hello.boots,
+            cause(hello.reset)
+        );
         if let (Some(payload), Some(session)) = (&self.payload, &mut self.session)
             && hello.policy != Some(payload.id)
         {
@@ -366,19 +374,26 @@ impl Node {
     /// How the node says it is, if it says anything.
     pub(super) fn status(&mut self) -> Option<NodeStatus> {
         let patience = self.pace.patience;
-        let session = self.session.as_mut().filter(|_| self.contact == Contact::Answering)?;
+        let session = self
+            .session
+            .as_mut()
+            .filter(|_| self.contact == Contact::Answering)?;
         session.status(patience).ok()
     }
 
     /// What its line has carried.
     pub fn line(&self) -> Option<LinkCounters> {
-        self.session.as_ref().map(|session| session.counters().clone())
+        self.session.as_ref().map(|session| *session.counters())
     }
 
     /// What the node logged since it was last asked.
     pub(super) fn new_log_lines(&mut self) -> Vec<String> {
-        let follower = self.log.as_mut();
-        follower.map(Follower::new_lines).unwrap_or_default()
+        let (Some(follower), Some(board)) = (&mut self.log, &self.board) else {
+            return Vec::new();
+        };
+        let more = board.log_from(self.log_read).unwrap_or_default();
+        self.log_read += more.len() as u64;
+        follower.lines(&more)
     }
 }
 
