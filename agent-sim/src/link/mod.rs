@@ -6,9 +6,11 @@
 //! losses and noise fit the same shape, and so do links to other processes and to boards, where
 //! sending to all nodes before listening to any lets them work at the same time.
 
+mod framed;
 mod in_process;
 mod recorder;
 
+pub use framed::Framed;
 pub use in_process::InProcess;
 pub use recorder::{Recorder, Wire};
 
