@@ -51,5 +51,6 @@ pub mod message;
 pub mod net;
 pub mod observe;
 pub mod policy;
+mod stuffing;
 pub mod together;
 pub mod value;

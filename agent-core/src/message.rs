@@ -8,6 +8,7 @@
 //! came twice. Nothing here says how many agents there are.
 
 use crate::agent::Action;
+use crate::stuffing::{head_room, stuff, unstuff};
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,14 @@ pub const UNASKED: u32 = 0;
 
 /// CRC-32 as in Ethernet and zlib, for frames and blobs alike.
 pub const CRC32: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
+
+/// [`CRC32`] of bytes, in the fastest way there is here.
+pub(crate) fn checksum(bytes: &[u8]) -> u32 {
+    #[cfg(not(target_os = "none"))]
+    return crc32fast::hash(bytes);
+    #[cfg(target_os = "none")]
+    return CRC32.checksum(bytes);
+}
 
 /// Little-endian f32 values, read where they lie: in a frame or in a host's array.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -394,20 +403,24 @@ pub fn encode_frame<'b>(
     message: &impl Serialize,
     buffer: &'b mut [u8],
 ) -> Result<&'b mut [u8], FrameError> {
-    use postcard::ser_flavors::{Cobs, Slice, crc::CrcModifier};
-    let cobs = Cobs::try_new(Slice::new(buffer)).map_err(|_| FrameError::TooLong)?;
-    let checked = CrcModifier::new(cobs, CRC32.digest());
-    postcard::serialize_with_flavor(&(PROTOCOL, number, message), checked)
-        .map_err(|_| FrameError::TooLong)
+    let start = head_room(buffer.len());
+    let room = buffer.get_mut(start..).ok_or(FrameError::TooLong)?;
+    let plain = postcard::to_slice(&(PROTOCOL, number, message), room);
+    let plain = plain.map_err(|_| FrameError::TooLong)?;
+    let (sum, end) = (checksum(plain), start + plain.len());
+    let place = buffer.get_mut(end..).and_then(<[u8]>::first_chunk_mut);
+    *place.ok_or(FrameError::TooLong)? = sum.to_le_bytes();
+    let length = stuff(buffer, start, end + 4).ok_or(FrameError::TooLong)?;
+    buffer.get_mut(..length).ok_or(FrameError::TooLong)
 }
 
 /// Reads one frame, with or without its final zero: the message's number and the message. `frame`
 /// is decoded in place.
 pub fn decode_frame<'b, T: Deserialize<'b>>(frame: &'b mut [u8]) -> Result<(u32, T), FrameError> {
-    let length = cobs::decode_in_place(frame).map_err(|_| FrameError::Damaged)?;
+    let length = unstuff(frame).ok_or(FrameError::Damaged)?;
     let bytes = frame.get(..length).ok_or(FrameError::Damaged)?;
-    let (bytes, checksum) = bytes.split_last_chunk().ok_or(FrameError::Damaged)?;
-    if CRC32.checksum(bytes) != u32::from_le_bytes(*checksum) {
+    let (bytes, sum) = bytes.split_last_chunk().ok_or(FrameError::Damaged)?;
+    if checksum(bytes) != u32::from_le_bytes(*sum) {
         return Err(FrameError::Damaged);
     }
     match bytes.split_first() {

@@ -6,7 +6,7 @@
 
 use crate::controller::{Controller, Experiment};
 use crate::episode::BlownUp;
-use crate::link::{InProcess, Link};
+use crate::link::{Framed, InProcess, Link};
 use crate::metrics::Spread;
 use crate::policy_file::PolicyFile;
 use crate::problem::{BadProblem, Episode, Problem};
@@ -135,6 +135,8 @@ pub struct Speed {
     pub pde_steps_per_s: f64,
     /// Steps of one agent alone, per second and thread.
     pub agent_steps_per_s: f64,
+    /// What frames both ways add to a step of an agent with a policy, in microseconds.
+    pub framing_us: Option<f64>,
     /// Control intervals of the closed loop, per second.
     pub control_steps_per_s: f64,
     /// Seconds of one whole episode, its preparation included.
@@ -289,6 +291,11 @@ pub fn speed(problem: &Problem, effort: &Effort) -> Result<Speed, BenchError> {
     let team = Team::of(problem);
     let policy = team.policy(problem);
     let episode_s = Spread::of(episodes(problem, effort.repeats)?).median;
+    let bare = agent_step(problem, policy.as_ref(), effort);
+    let framed = policy.as_ref().map(|policy| {
+        let link = Framed::new(InProcess::new(policy));
+        link_step(problem, View::of(policy), link, effort)
+    });
     Ok(Speed {
         problem: problem.name,
         grid: problem.grid.to_string(),
@@ -299,7 +306,8 @@ pub fn speed(problem: &Problem, effort: &Effort) -> Result<Speed, BenchError> {
             None => "proportional",
         },
         pde_steps_per_s: 1.0 / pde_step(problem, effort),
-        agent_steps_per_s: 1.0 / agent_step(problem, policy.as_ref(), effort),
+        agent_steps_per_s: 1.0 / bare,
+        framing_us: framed.map(|framed| 1e6 * (framed - bare)),
         control_steps_per_s: problem.horizon as f64 / episode_s,
         episode_s,
     })

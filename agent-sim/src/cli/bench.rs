@@ -133,6 +133,7 @@ fn text(benchmark: &Benchmark) -> String {
         "controller",
         "PDE steps/s",
         "agent steps/s",
+        "framing µs",
         "control steps/s",
         "ms per episode",
     ];
@@ -145,6 +146,7 @@ fn text(benchmark: &Benchmark) -> String {
             s.controller.to_owned(),
             number(s.pde_steps_per_s),
             number(s.agent_steps_per_s),
+            s.framing_us.map_or("–".to_owned(), number),
             number(s.control_steps_per_s),
             number(1e3 * s.episode_s),
         ]);
