@@ -90,9 +90,13 @@ fn power_on(line: &Line) {
         let run = panic::catch_unwind(AssertUnwindSafe(|| {
             let node = node::run(&mut receiver, &mut sender, &mut hardware, &mut workspace);
             let mut node = pin!(node);
-            pollster::block_on(poll_fn(|context| match line.to_node.lock().closed {
-                true => Poll::Ready(()),
-                false => node.as_mut().poll(context).map(|never| never),
+            pollster::block_on(poll_fn(|context| {
+                // Not in the match, which would keep the line locked while the node uses it.
+                let closed = line.to_node.lock().closed;
+                match closed {
+                    true => Poll::Ready(()),
+                    false => node.as_mut().poll(context).map(|never| never),
+                }
             }));
         }));
         match run {
