@@ -4,12 +4,19 @@ use agent_core::{
     agent::Action,
     message::{History, Mishap},
 };
+use embassy_time::Duration;
 use embedded_storage::nor_flash::NorFlash;
+
+/// A node that has nothing to do completes a pass of its fail-safe at least this often, in every
+/// state.
+pub const HEARTBEAT: Duration = Duration::from_millis(250);
 
 /// Everything that the node works with but its line.
 pub struct Hardware<S, W, A> {
     /// Name of the board, for reports.
     pub board: &'static str,
+    /// Whose signature a policy must bear, if any: an Ed25519 public key.
+    pub policy_key: Option<[u8; 32]>,
     /// Two places for a policy. While the node runs what lies in one, it writes the other.
     pub slots: [S; 2],
     /// Restarts a node that has stopped working.
@@ -32,7 +39,8 @@ pub trait PolicyFlash: NorFlash {
     fn bytes(&self) -> &[u8];
 }
 
-/// A clock that restarts the node unless it is fed in time.
+/// A clock that restarts the node unless it is fed in time: at least four times [`HEARTBEAT`], and
+/// longer than the board's flash takes to erase a sector or the node to check a policy.
 pub trait Watchdog {
     /// Gives the node its full time again. Called when a control step is complete, and nowhere else.
     fn feed(&mut self);

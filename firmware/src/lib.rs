@@ -1,13 +1,16 @@
 //! The node: what stands between a board and [`agent_core`].
 //!
-//! Everything here runs on any board with a byte stream, a clock and some memory for a policy, and
-//! on the host, where its tests run. In the order data takes:
+//! Everything here runs on any board with a byte stream, a clock and some flash for two policies,
+//! and on the host, where its tests run. In the order data takes:
 //!
 //! 1. [`link`]: bytes from the stream become commands, reports become bytes.
-//! 2. [`slot`]: where an uploaded policy is kept and read in place.
-//! 3. [`node`]: the loop that answers commands and, when none come, lets the agent fail safe.
+//! 2. [`upload`]: a policy comes in chunks while another one runs.
+//! 3. [`admit`]: what it must pass to be run, its [`signature`] included.
+//! 4. [`store`]: two slots of flash that hold a whole policy whenever the power goes, and the trial
+//!    that a new one stands.
+//! 5. [`node`]: the loop that answers commands and, when none come, lets the agent fail safe.
 //!
-//! A board (in the binary, under `board/`) brings the peripherals and starts [`node::run`].
+//! A board (in the binary, under `board/`) brings the [`hardware`] and starts [`node::run`].
 //! What an agent does with an observation is agent-core's business alone.
 
 #![no_std]
@@ -23,7 +26,10 @@ macro_rules! log {
     }};
 }
 
+pub mod admit;
 pub mod hardware;
 pub mod link;
 pub mod node;
-pub mod slot;
+pub mod signature;
+pub mod store;
+pub mod upload;

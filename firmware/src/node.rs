@@ -1,210 +1,356 @@
 //! The node's loop: answer every command, and fail safe when none come.
 //!
 //! ```text
-//!           valid policy in the slot                     PolicyBegin
-//!  boot ──────────────────────────────► armed ─────────────────────────► disarmed
-//!     └───────────── none ─────────────────────────────────────────────►   │  ▲
-//!                                         ▲           PolicyCommit         │  │
-//!                                         └───────────── valid ────────────┤  │
-//!                                                     refused ─────────────┘──┘
+//!                     newest good policy in flash
+//!  boot ───┬─────────────────────────────────────────► runs it, and stores another beside it
+//!          │                                             │            ▲  ▲
+//!          └── none ──► waits, and stores one ── good ───│────────────┘  │
+//!                           ▲          └───── refused    └─ good, refused ┘
+//!                           └───────────────────┘
 //! ```
 //!
 //! What a node answers depends on the commands alone, so a host that simulates slower or faster
 //! than real time gets the same bits as from an agent in its own process. The node's clock only
 //! decides what its *actuator* does between two commands: there the agent's fail-safe runs on a
 //! copy of its state, which the next command discards.
+//!
+//! The watchdog is fed by completed control steps and nothing else: an observation that was
+//! answered or, when none come, one pass of the fail-safe, which takes place at least every
+//! [`HEARTBEAT`].
 
-use core::fmt::{self, Write as _};
+use core::{
+    fmt::{self, Write as _},
+    pin::pin,
+};
 
 use agent_core::{
-    agent::{Action, AgentState, ArmError, Mode},
-    message::{COMMAND_FRAME, Command, Observation, PROTOCOL, PolicyId, Report},
-    policy::{Policy, PolicyError, stated_length},
+    agent::{Action, AgentState, Mode},
+    message::{Command, Counters, Hello, History, Mishap, Observation, Report, Status, UNASKED},
+    policy::Policy,
 };
-use embassy_time::{Duration, Instant};
+use embassy_futures::select::{Either, select};
+use embassy_time::{Duration, Instant, Timer};
 use embedded_io_async::{Read, Write};
 
 use crate::{
-    link::{REPORT_FRAME, Receiver, Sender},
-    slot::PolicySlot,
+    hardware::{Actuator, HEARTBEAT, Hardware, PolicyFlash, Watchdog},
+    link::{Arrival, REPORT_FRAME, Receiver, Sender},
+    store::{Store, capacity},
+    upload::Upload,
 };
 
 /// Floats of working memory a node has for its policy (16 KiB). A 20 × 20 window with 80 cells of
 /// the whole needs 22² for the patch, twice 480 for the features and two layers' outputs: under half.
 pub const WORKSPACE: usize = 4096;
 
-/// What carries out an agent's actions: the board's actuator, or a host that is only told.
-pub trait Actuator {
-    /// Does `action` from now on. Called after each control step, and between two observations
-    /// when the agent holds or fails safe on its own.
-    fn apply(&mut self, action: &Action);
-}
+/// Most bytes of a board's name in a report.
+const BOARD_NAME: usize = 32;
+
+/// Most bytes of a node's last words in a report.
+const LAST_WORDS: usize = 96;
 
 /// Runs a node for ever.
 ///
 /// It starts with a [`Report::Hello`] nobody asked for: the host learns that the node listens now,
 /// or that it was restarted.
-pub async fn run<R: Read, W: Write>(
+pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator>(
     receiver: &mut Receiver<R>,
     sender: &mut Sender<W>,
-    slot: &mut impl PolicySlot,
+    hardware: &mut Hardware<S, D, A>,
     workspace: &mut [f32; WORKSPACE],
-    actuator: &mut impl Actuator,
 ) -> ! {
-    // What was there at boot tells its own length.
-    let mut stored = stated_length(slot.bytes()).unwrap_or(0);
-    let mut booting = true;
+    let started = Instant::now();
+    let mut node = Node {
+        about: About {
+            board: cut(hardware.board, BOARD_NAME),
+            history: hardware.history,
+            last_words: cut(hardware.last_words, LAST_WORDS),
+            started,
+        },
+        store: Store::open(&hardware.slots, hardware.policy_key, workspace),
+        workspace,
+        watchdog: &mut hardware.watchdog,
+        actuator: &mut hardware.actuator,
+        restart: hardware.restart,
+        provoke: hardware.provoke,
+        completed: started,
+        steps: 0,
+    };
+    let hello = node.hello();
+    node.send(sender, UNASKED, &hello, None).await;
     loop {
-        let begin = match load(slot, stored, workspace) {
-            Ok(policy) => {
-                let id = policy.id();
-                log!(
-                    info,
-                    "armed: {=u32} bytes, checksum {=u32:08x}",
-                    id.length,
-                    id.crc
-                );
-                let mut armed = Armed {
-                    policy,
-                    workspace,
-                    actuator,
-                };
-                sender.send(&armed.hello()).await;
-                let length = armed.serve(receiver, sender, slot.bytes().len()).await;
-                actuator.apply(&Action::none(Mode::Waiting));
-                Some(length)
-            }
-            Err(refusal) => {
-                log!(info, "no policy to run: {}", refusal);
-                let mut reason = Sentence::new();
-                let report = match booting {
-                    true => hello(None),
-                    false => Report::PolicyRefused {
-                        reason: reason.of(refusal),
-                    },
-                };
-                sender.send(&report).await;
-                None
-            }
-        };
-        stored = disarmed(receiver, sender, slot, stored, begin).await;
-        booting = false;
+        let (used, spare) = node.store.arrange(&mut hardware.slots);
+        node.serve(receiver, sender, used, spare).await;
     }
 }
 
-/// The policy in the first `length` bytes of the slot, if this node can run it.
-fn load<'s>(
-    slot: &'s impl PolicySlot,
-    length: usize,
-    workspace: &mut [f32],
-) -> Result<Policy<'s>, Refusal> {
-    let bytes = slot.bytes();
-    // Whoever states more than the slot holds is told so by the parser.
-    let policy = Policy::parse(bytes.get(..length).unwrap_or(bytes)).map_err(Refusal::Policy)?;
-    if policy.workspace_len() > WORKSPACE {
-        return Err(Refusal::Workspace {
-            needed: policy.workspace_len(),
-        });
-    }
-    if policy.frame_room() > COMMAND_FRAME {
-        return Err(Refusal::Observation {
-            needed: policy.frame_room(),
-        });
-    }
-    if !policy.self_test(workspace) {
-        return Err(Refusal::SelfTest);
-    }
-    Ok(policy)
+/// What a node says of itself.
+struct About {
+    board: &'static str,
+    history: History,
+    last_words: &'static str,
+    started: Instant,
 }
 
-/// Why an upload was not taken.
-#[derive(Debug, Clone, Copy)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-enum Refusal {
-    Policy(PolicyError),
-    Workspace { needed: usize },
-    Observation { needed: usize },
-    SelfTest,
+/// Everything but the line and the flash.
+struct Node<'h, D, A> {
+    about: About,
+    store: Store,
+    workspace: &'h mut [f32; WORKSPACE],
+    watchdog: &'h mut D,
+    actuator: &'h mut A,
+    restart: fn() -> !,
+    provoke: Option<fn(Mishap)>,
+    /// When a control step was last complete.
+    completed: Instant,
+    steps: u32,
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Policy(error) => error.fmt(f),
-            Self::Workspace { needed } => write!(
-                f,
-                "the policy needs {needed} floats of working memory and the node has {WORKSPACE}"
-            ),
-            Self::Observation { needed } => write!(
-                f,
-                "the policy's observations need frames of {needed} bytes and the node takes {COMMAND_FRAME}"
-            ),
-            Self::SelfTest => ArmError::SelfTest.fmt(f),
-        }
-    }
-}
-
-/// A node with a policy.
-struct Armed<'n, 's, A> {
-    policy: Policy<'s>,
-    workspace: &'n mut [f32; WORKSPACE],
-    actuator: &'n mut A,
-}
-
-impl<A: Actuator> Armed<'_, '_, A> {
-    /// Answers commands until a policy upload begins; returns the length announced.
-    async fn serve<R: Read, W: Write>(
+impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
+    /// Answers commands with the policy in `used`, if it holds one that runs, until that in `spare`
+    /// takes over.
+    async fn serve<R: Read, W: Write, S: PolicyFlash>(
         &mut self,
         receiver: &mut Receiver<R>,
         sender: &mut Sender<W>,
-        capacity: usize,
-    ) -> u32 {
+        used: &mut S,
+        spare: &mut S,
+    ) {
+        let mut policy = self.store.load(used);
         let mut state = AgentState::new();
         let mut blind: Option<Blind> = None;
+        let mut upload: Option<Upload> = None;
+        self.actuator.apply(&Action::none(state.mode()));
         loop {
-            let deadline = blind.as_ref().and_then(|b| b.next_look(&self.policy));
-            let Some(command) = receiver.command(deadline).await else {
-                if let Some(blind) = &mut blind {
-                    blind.look(&self.policy, self.actuator);
+            let deadline = self.next_pass(alone(&policy, &mut blind));
+            let arrival = receiver.command(deadline).await;
+            self.pass_if_due(alone(&policy, &mut blind));
+            if upload.as_ref().is_some_and(Upload::is_stalled) {
+                log!(warn, "upload dropped: its host is gone");
+                upload = None;
+            }
+            let (number, command) = match arrival {
+                Some(Arrival::New(number, command)) => (number, command),
+                Some(Arrival::Again) => {
+                    let sending = sender.again();
+                    self.meanwhile(sending, alone(&policy, &mut blind)).await;
+                    continue;
                 }
-                continue;
+                None => continue,
             };
-            let report = match command {
-                Command::Hello | Command::PolicyCommit => self.hello(),
-                Command::Reset => {
+            let mut sentence = Sentence::new();
+            let report = match (command, &policy) {
+                (Command::Hello, _) => self.hello(),
+                (Command::Status, _) => self.status(receiver.counters()),
+                (Command::Reset, _) => {
                     state = AgentState::new();
                     blind = None;
                     self.actuator.apply(&Action::none(state.mode()));
                     self.hello()
                 }
-                Command::PolicyBegin { length } if fits(length, capacity) => return length,
-                Command::PolicyBegin { .. } => TOO_LONG,
-                Command::PolicyChunk { .. } => NO_UPLOAD,
-                Command::Observe { seq, observation } => {
+                (Command::Observe(_), None) => NO_POLICY,
+                (Command::Observe(observation), Some(_)) => {
                     let arrived = Instant::now();
-                    let (action, ticks) = self.step(&mut state, &observation);
-                    self.actuator.apply(&action);
-                    blind = Some(Blind::new(state, observation.now_us, arrived));
-                    Report::Action { seq, action, ticks }
+                    if self.store.is_untried() {
+                        self.store.begin_trial(used);
+                        policy = self.store.load(used);
+                    }
+                    match &policy {
+                        None => NO_POLICY,
+                        Some(policy) => {
+                            let (action, ticks) = self.step(policy, &mut state, &observation);
+                            blind = Some(Blind::new(state, observation.now_us, arrived));
+                            Report::Action { action, ticks }
+                        }
+                    }
                 }
+                (Command::PolicyBegin { length }, _) => {
+                    upload = None;
+                    match fits(length, capacity(spare)) {
+                        false => TOO_LONG,
+                        true => match self.store.begin_upload(spare, length) {
+                            Ok(begun) => {
+                                upload = Some(begun);
+                                Report::Stored { next: 0 }
+                            }
+                            Err(_) => FLASH,
+                        },
+                    }
+                }
+                (Command::PolicyChunk { offset, bytes }, _) => match &mut upload {
+                    None => NO_UPLOAD,
+                    Some(under_way) => match under_way.store(spare, offset, bytes) {
+                        Ok(report) => report,
+                        Err(_) => {
+                            upload = None;
+                            FLASH
+                        }
+                    },
+                },
+                (Command::PolicyCommit { signature }, _) => match &upload {
+                    None => NO_UPLOAD,
+                    Some(complete) => {
+                        match self
+                            .store
+                            .commit(spare, complete, signature, self.workspace)
+                        {
+                            Ok(_id) => {
+                                log!(info, "runs {}", _id);
+                                let hello = self.hello();
+                                let alone = alone(&policy, &mut blind);
+                                self.send(sender, number, &hello, alone).await;
+                                return;
+                            }
+                            Err(refusal) => {
+                                log!(warn, "policy refused: {}", refusal);
+                                Report::PolicyRefused {
+                                    reason: sentence.of(refusal),
+                                }
+                            }
+                        }
+                    }
+                },
+                (Command::Restart, _) => {
+                    self.actuator.apply(&Action::none(Mode::FailedSafe));
+                    (self.restart)()
+                }
+                (Command::Provoke(mishap), _) => match self.provoke {
+                    None => UNPROVOKED,
+                    Some(provoke) => {
+                        // A mishap stands for a control step that ends in one.
+                        if self.store.is_untried() {
+                            self.store.begin_trial(used);
+                            policy = self.store.load(used);
+                        }
+                        provoke(mishap);
+                        UNHARMED
+                    }
+                },
             };
-            sender.send(&report).await;
+            self.send(sender, number, &report, alone(&policy, &mut blind))
+                .await;
+            if let Report::Action { action, .. } = report {
+                self.complete();
+                // An observation that is not valid has not run the network.
+                if action.mode == Mode::Active && self.store.is_on_trial() {
+                    self.store.prove(used);
+                    policy = self.store.load(used);
+                }
+            }
         }
     }
 
-    /// One control step and the time it took. Apart from the loop so that nothing but the step is
-    /// between the two looks at the clock.
-    #[inline(never)]
-    fn step(&mut self, state: &mut AgentState, observation: &Observation<'_>) -> (Action, u32) {
-        let start = Instant::now();
-        let action = state.step(&self.policy, self.workspace, observation);
-        let ticks = start.elapsed().as_ticks();
-        (action, ticks.try_into().unwrap_or(u32::MAX))
+    /// One control step, carried out, and the time it took to compute.
+    fn step(
+        &mut self,
+        policy: &Policy,
+        state: &mut AgentState,
+        observation: &Observation<'_>,
+    ) -> (Action, u32) {
+        let (action, ticks) = timed_step(policy, self.workspace, state, observation);
+        self.actuator.apply(&action);
+        self.steps = self.steps.saturating_add(1);
+        (action, ticks)
+    }
+
+    /// A control step is complete.
+    fn complete(&mut self) {
+        self.watchdog.feed();
+        self.completed = Instant::now();
+    }
+
+    /// When the fail-safe must have its next pass.
+    fn next_pass(&self, alone: Option<Alone<'_, '_>>) -> Instant {
+        let heartbeat = self.completed + HEARTBEAT;
+        let look = alone.and_then(|alone| alone.blind.next_look(alone.policy));
+        look.map_or(heartbeat, |look| look.min(heartbeat))
+    }
+
+    /// One pass of the fail-safe, if it is time: however busy the line, none is left out.
+    fn pass_if_due(&mut self, alone: Option<Alone<'_, '_>>) {
+        let now = Instant::now();
+        if let Some(Alone { policy, blind }) = alone
+            && blind.next_look(policy).is_some_and(|look| look <= now)
+        {
+            blind.look(policy, self.actuator);
+            self.complete();
+        }
+        if self.completed + HEARTBEAT <= now {
+            self.complete();
+        }
+    }
+
+    /// Sends a report; a host that is slow to read does not keep the agent from failing safe.
+    async fn send<W: Write>(
+        &mut self,
+        sender: &mut Sender<W>,
+        number: u32,
+        report: &Report<'_>,
+        alone: Option<Alone<'_, '_>>,
+    ) {
+        self.meanwhile(sender.send(number, report), alone).await;
+    }
+
+    /// Gives the fail-safe its passes while something takes its time.
+    async fn meanwhile(
+        &mut self,
+        work: impl Future<Output = ()>,
+        mut alone: Option<Alone<'_, '_>>,
+    ) {
+        let mut work = pin!(work);
+        loop {
+            let pass = Timer::at(self.next_pass(again(&mut alone)));
+            match select(work.as_mut(), pass).await {
+                Either::First(()) => return,
+                Either::Second(()) => self.pass_if_due(again(&mut alone)),
+            }
+        }
     }
 
     fn hello(&self) -> Report<'static> {
-        hello(Some(self.policy.id()))
+        Report::Hello(Hello {
+            policy: self.store.policy(),
+            reset: self.about.history.reset,
+            boots: self.about.history.boots,
+        })
     }
+
+    fn status(&self, line: Counters) -> Report<'static> {
+        let About {
+            board,
+            history,
+            last_words,
+            started,
+        } = self.about;
+        Report::Status(Status {
+            board,
+            firmware: env!("CARGO_PKG_VERSION"),
+            active: self.store.active(),
+            slots: self.store.slots(),
+            history,
+            last_words,
+            counters: Counters {
+                uptime_us: started.elapsed().as_micros(),
+                steps: self.steps,
+                ..line
+            },
+        })
+    }
+}
+
+/// The time of a control step alone. Apart from the loop so that nothing but the step is between
+/// the two looks at the clock.
+#[inline(never)]
+fn timed_step(
+    policy: &Policy,
+    workspace: &mut [f32; WORKSPACE],
+    state: &mut AgentState,
+    observation: &Observation<'_>,
+) -> (Action, u32) {
+    let start = Instant::now();
+    let action = state.step(policy, workspace, observation);
+    let ticks = start.elapsed().as_ticks();
+    (action, ticks.try_into().unwrap_or(u32::MAX))
 }
 
 /// The agent between two observations, on the node's own clock.
@@ -250,105 +396,55 @@ impl Blind {
     }
 }
 
-/// Takes an upload, or waits for one, until a commit; returns the bytes stored by then.
-async fn disarmed<R: Read, W: Write>(
-    receiver: &mut Receiver<R>,
-    sender: &mut Sender<W>,
-    slot: &mut impl PolicySlot,
-    stored: usize,
-    begin: Option<u32>,
-) -> usize {
-    let mut upload = None;
-    if let Some(length) = begin {
-        let report = begin_upload(slot, length, &mut upload);
-        sender.send(&report).await;
-    }
-    loop {
-        let Some(command) = receiver.command(None).await else {
-            continue;
-        };
-        let report = match (command, &mut upload) {
-            (Command::Hello | Command::Reset, _) => hello(None),
-            (Command::Observe { .. }, _) => Report::Rejected {
-                reason: "the node has no policy: upload one first",
-            },
-            (Command::PolicyBegin { length }, _) => begin_upload(slot, length, &mut upload),
-            (Command::PolicyChunk { offset, bytes }, Some(upload)) => {
-                upload.store(slot, offset, bytes)
-            }
-            (Command::PolicyChunk { .. }, None) => NO_UPLOAD,
-            (Command::PolicyCommit, Some(upload)) => return upload.next as usize,
-            // The answer to an earlier commit may have been lost: give it again.
-            (Command::PolicyCommit, None) => return stored,
-        };
-        sender.send(&report).await;
-    }
+/// An agent between two observations, and what it runs.
+struct Alone<'a, 'p> {
+    policy: &'a Policy<'p>,
+    blind: &'a mut Blind,
 }
 
-/// An upload under way.
-struct Upload {
-    length: u32,
-    next: u32,
+fn alone<'a, 'p>(
+    policy: &'a Option<Policy<'p>>,
+    blind: &'a mut Option<Blind>,
+) -> Option<Alone<'a, 'p>> {
+    Some(Alone {
+        policy: policy.as_ref()?,
+        blind: blind.as_mut()?,
+    })
 }
 
-fn begin_upload(
-    slot: &mut impl PolicySlot,
-    length: u32,
-    upload: &mut Option<Upload>,
-) -> Report<'static> {
-    if !fits(length, slot.bytes().len()) {
-        return TOO_LONG;
-    }
-    if slot.erase(length as usize).is_err() {
-        return DEVICE;
-    }
-    log!(info, "upload of {=u32} bytes", length);
-    *upload = Some(Upload { length, next: 0 });
-    Report::Stored { next: 0 }
+/// The same once more.
+fn again<'a, 'p>(alone: &'a mut Option<Alone<'_, 'p>>) -> Option<Alone<'a, 'p>> {
+    let Alone { policy, blind } = alone.as_mut()?;
+    Some(Alone { policy, blind })
 }
 
-impl Upload {
-    /// Takes a chunk that continues the upload. Any other one (sent again because an answer was
-    /// lost, or after a lost one) is not stored; the answer says where to go on.
-    fn store(&mut self, slot: &mut impl PolicySlot, offset: u32, bytes: &[u8]) -> Report<'static> {
-        if offset == self.next {
-            let end = u32::try_from(bytes.len())
-                .ok()
-                .and_then(|length| offset.checked_add(length))
-                .filter(|end| *end <= self.length);
-            let Some(end) = end else {
-                return Report::Rejected {
-                    reason: "the chunk goes beyond the length announced",
-                };
-            };
-            if slot.write(offset as usize, bytes).is_err() {
-                return DEVICE;
-            }
-            self.next = end;
-        }
-        Report::Stored { next: self.next }
-    }
-}
-
+const NO_POLICY: Report<'static> = Report::Rejected {
+    reason: "the node has no policy: upload one first",
+};
 const NO_UPLOAD: Report<'static> = Report::Rejected {
     reason: "no upload under way: begin one first",
 };
 const TOO_LONG: Report<'static> = Report::Rejected {
     reason: "the policy does not fit the node's slot",
 };
-const DEVICE: Report<'static> = Report::Rejected {
+const FLASH: Report<'static> = Report::Rejected {
     reason: "the node's policy memory failed",
+};
+const UNPROVOKED: Report<'static> = Report::Rejected {
+    reason: "this image comes to no grief on command: build one with the feature `provoke`",
+};
+const UNHARMED: Report<'static> = Report::Rejected {
+    reason: "the mishap did the node no harm",
 };
 
 fn fits(length: u32, capacity: usize) -> bool {
     usize::try_from(length).is_ok_and(|length| length <= capacity)
 }
 
-fn hello(policy: Option<PolicyId>) -> Report<'static> {
-    Report::Hello {
-        protocol: PROTOCOL,
-        policy,
-    }
+/// As much of a text as fits so many bytes.
+fn cut(text: &'static str, room: usize) -> &'static str {
+    text.get(..text.floor_char_boundary(room))
+        .unwrap_or_default()
 }
 
 /// Room for one sentence in a report; what does not fit is cut off.

@@ -1,0 +1,414 @@
+//! A node in an emulated board: a QEMU process that can be killed, hung, restarted and reset.
+//!
+//! The board's flash is a file that outlives the process, as a chip outlives a power cut.
+
+use std::{
+    fs,
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
+    os::unix::net::{UnixListener, UnixStream},
+    path::{Path, PathBuf},
+    process::{Child, Command as Process, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, Signal, kill_process},
+};
+use tempfile::TempDir;
+
+use crate::{
+    Session, SessionError, Transport,
+    stream::{REOPEN_PATIENCE, Stream},
+};
+
+/// The emulator's program.
+pub const PROGRAM: &str = "qemu-system-arm";
+
+/// Longest wait for a board to come up. Generous: on a busy machine a board is slow, and a run
+/// that fails for that reason costs more than it tells.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Longest wait for the emulator itself to do as it is told.
+const MONITOR_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The memory that the emulated boards have for flash.
+const FLASH: u64 = 16 << 20;
+
+/// As much of it as reads like flash that was never written: more than any image uses.
+const ERASED: usize = 1 << 20;
+
+/// Why there is no emulated board.
+#[derive(Debug, thiserror::Error)]
+pub enum BoardError {
+    /// There is no emulator on this machine.
+    #[error(
+        "cannot start {PROGRAM} ({0}): install it, on Debian with `apt-get install qemu-system-arm`"
+    )]
+    NotInstalled(#[source] io::Error),
+    /// There is no image.
+    #[error("there is no image {}: build it with `cargo xtask firmware build`", .0.display())]
+    NoImage(PathBuf),
+    /// The process ended.
+    #[error("the emulator ended ({0})")]
+    Ended(String),
+    /// It runs, and has not connected.
+    #[error("the emulator did not come up within {PATIENCE:?}")]
+    Timeout,
+    /// The node in it cannot be talked to.
+    #[error("the emulated board does not work: {0}")]
+    Node(#[from] SessionError),
+    /// The emulator does not do as it is told.
+    #[error("the emulator does not obey: {0}")]
+    Monitor(#[source] io::Error),
+    /// A file or a signal failed.
+    #[error("cannot set up the emulated board: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// The boards there are, each with its own image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Machine {
+    /// Arm MPS2+ with a Cortex-M4F.
+    An386,
+    /// Arm MPS2+ with a Cortex-M7.
+    An500,
+    /// Arm MPS2+ with a Cortex-M33.
+    An505,
+}
+
+impl Machine {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::An386, Self::An500, Self::An505];
+
+    /// Its name, in the emulator and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::An386 => "mps2-an386",
+            Self::An500 => "mps2-an500",
+            Self::An505 => "mps2-an505",
+        }
+    }
+}
+
+/// How the emulated core's clock runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// With the host's.
+    Wall,
+    /// Each instruction takes 2^shift ns: time measured on the core counts instructions.
+    Instructions {
+        /// 0 to 10.
+        shift: u8,
+    },
+}
+
+/// What to start.
+#[derive(Debug, Clone)]
+pub struct BoardOptions {
+    /// The board.
+    pub machine: Machine,
+    /// The image for it.
+    pub image: PathBuf,
+    /// How its clock runs.
+    pub clock: Clock,
+    /// The file that is its flash, made if it is not there; without one it has a flash of its own,
+    /// which goes with the board.
+    pub flash: Option<PathBuf>,
+}
+
+impl BoardOptions {
+    /// A Cortex-M4F with empty flash, on the wall clock.
+    pub fn new(image: impl Into<PathBuf>) -> Self {
+        Self {
+            machine: Machine::An386,
+            image: image.into(),
+            clock: Clock::Wall,
+            flash: None,
+        }
+    }
+}
+
+/// An emulated board. The process ends with this value.
+pub struct EmulatedBoard {
+    process: Child,
+    options: BoardOptions,
+    flash: PathBuf,
+    /// Holds the sockets, the log and the emulator's messages; gone with this value.
+    folder: TempDir,
+}
+
+const LINK: &str = "link";
+const LOG: &str = "log";
+const MESSAGES: &str = "messages";
+const MONITOR: &str = "monitor";
+
+impl EmulatedBoard {
+    /// Boots the image and waits until it answers.
+    pub fn start(options: &BoardOptions) -> Result<(Self, Session), BoardError> {
+        if !options.image.is_file() {
+            return Err(BoardError::NoImage(options.image.clone()));
+        }
+        let folder = TempDir::with_prefix("node-")?;
+        let flash = match &options.flash {
+            Some(file) => file.clone(),
+            None => folder.path().join("flash"),
+        };
+        make_flash(&flash)?;
+        let mut line = Line::new(&folder.path().join(LINK))?;
+        let process = boot(options, &flash, folder.path())?;
+        let mut board = Self {
+            process,
+            options: options.clone(),
+            flash,
+            folder,
+        };
+        board.wait_for(&mut line)?;
+        let mut session = Session::new(Box::new(line));
+        match session.hello(PATIENCE) {
+            Ok(_) => Ok((board, session)),
+            Err(error) => Err(board.explain(error)),
+        }
+    }
+
+    fn wait_for(&mut self, line: &mut Line) -> Result<(), BoardError> {
+        let deadline = Instant::now() + PATIENCE;
+        while line.reopen().is_err() {
+            if let Some(message) = self.exit_message() {
+                return Err(BoardError::Ended(message));
+            }
+            if Instant::now() > deadline {
+                return Err(BoardError::Timeout);
+            }
+        }
+        Ok(())
+    }
+
+    /// A broken line mostly means that the process has ended: say so, and why.
+    fn explain(&mut self, error: SessionError) -> BoardError {
+        if let SessionError::Line(_) = error {
+            thread::sleep(Duration::from_millis(50)); // the process may be about to end
+            if let Some(message) = self.exit_message() {
+                return BoardError::Ended(message);
+            }
+        }
+        error.into()
+    }
+
+    /// Ends the process on the spot, as when the board's power is cut.
+    pub fn kill(&mut self) {
+        // An error means that it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Stops the process: the board is there, and does nothing.
+    pub fn hang(&mut self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a process that hangs go on.
+    pub fn resume(&mut self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        // Not to a process that has ended, whose number may be another's by now.
+        if self.is_running() {
+            let _ = kill_process(Pid::from_child(&self.process), signal);
+        }
+    }
+
+    /// Starts the process again, with the flash as it is; the session's line must be reopened.
+    pub fn restart(&mut self) -> Result<(), BoardError> {
+        self.kill();
+        self.process = boot(&self.options, &self.flash, self.folder.path())?;
+        Ok(())
+    }
+
+    /// Pulls the reset pin: the core starts anew, its memory stays.
+    pub fn reset(&mut self) -> Result<(), BoardError> {
+        match self.tell("system_reset") {
+            Ok(()) => Ok(()),
+            Err(error) => match self.exit_message() {
+                Some(message) => Err(BoardError::Ended(message)),
+                None => Err(BoardError::Monitor(error)),
+            },
+        }
+    }
+
+    /// Has the emulator execute a command of its machine protocol.
+    fn tell(&self, command: &str) -> io::Result<()> {
+        let mut stream = UnixStream::connect(self.folder.path().join(MONITOR))?;
+        stream.set_write_timeout(Some(MONITOR_PATIENCE))?;
+        stream.set_read_timeout(Some(MONITOR_PATIENCE))?;
+        let mut answers = BufReader::new(stream.try_clone()?).lines();
+        for command in ["qmp_capabilities", command] {
+            writeln!(stream, r#"{{"execute": "{command}"}}"#)?;
+            // Events and the greeting come in between.
+            let answer = answers.by_ref().find(|line| match line {
+                Ok(line) => line.contains(r#""return""#) || line.contains(r#""error""#),
+                Err(_) => true,
+            });
+            match answer {
+                Some(Ok(line)) if line.contains(r#""return""#) => {}
+                Some(Ok(line)) => return Err(io::Error::other(line)),
+                Some(Err(error)) => return Err(error),
+                None => return Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the process is there, hung or not.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// How the process ended and what it said, once it has.
+    pub fn exit_message(&mut self) -> Option<String> {
+        let status = self.process.try_wait().ok().flatten()?;
+        let messages = fs::read_to_string(self.folder.path().join(MESSAGES)).unwrap_or_default();
+        // What comes after a blank line is a dump of registers.
+        let telling: Vec<&str> = messages
+            .lines()
+            .take_while(|line| !line.is_empty())
+            .filter(|line| !line.contains("warning: "))
+            .collect();
+        Some(match telling[..] {
+            [] => status.to_string(),
+            _ => format!("{status}: {}", telling.join("; ")),
+        })
+    }
+
+    /// The defmt log so far, as it came, over all restarts.
+    pub fn log(&self) -> io::Result<Vec<u8>> {
+        self.log_from(0)
+    }
+
+    /// The log's bytes from `offset` on.
+    pub fn log_from(&self, offset: u64) -> io::Result<Vec<u8>> {
+        let mut file = fs::File::open(self.folder.path().join(LOG))?;
+        file.seek(SeekFrom::Start(offset))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// What this board is.
+    pub fn options(&self) -> &BoardOptions {
+        &self.options
+    }
+}
+
+impl Drop for EmulatedBoard {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Makes flash that was never written, unless there is one.
+fn make_flash(path: &Path) -> io::Result<()> {
+    let mut file = match fs::File::create_new(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) => {
+            return Err(io::Error::new(
+                error.kind(),
+                format!("{}: {error}", path.display()),
+            ));
+        }
+    };
+    file.write_all(&vec![0xff; ERASED])?;
+    file.set_len(FLASH)
+}
+
+fn boot(options: &BoardOptions, flash: &Path, folder: &Path) -> Result<Child, BoardError> {
+    let file = |name: &str| -> String { escaped(&folder.join(name)) };
+    let mut qemu = Process::new(PROGRAM);
+    qemu.args(["-nodefaults", "-display", "none"])
+        .arg("-object")
+        .arg(format!(
+            "memory-backend-file,id=flash,share=on,size={FLASH},mem-path={}",
+            escaped(flash)
+        ))
+        .arg("-machine")
+        .arg(format!("{},memory-backend=flash", options.machine.name()))
+        // UART0. Multiplexed only for the buffer this gives it: bytes then reach the core 32 at a
+        // time instead of one per turn of the emulator's main loop, which doubles the speed of the
+        // line. No byte value may be an escape character.
+        .arg("-chardev")
+        .arg(format!("socket,id=link,mux=on,path={}", file(LINK)))
+        .args(["-echr", "256", "-serial", "chardev:link"])
+        // UART1.
+        .arg("-chardev")
+        .arg(format!("file,id=log,append=on,path={}", file(LOG)))
+        .args(["-serial", "chardev:log"])
+        .arg("-qmp")
+        .arg(format!("unix:{},server=on,wait=off", file(MONITOR)))
+        .arg("-kernel")
+        .arg(&options.image);
+    if let Clock::Instructions { shift } = options.clock {
+        qemu.args(["-icount", &format!("shift={shift}")]);
+    }
+    qemu.stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(folder.join(MESSAGES))?)
+        .spawn()
+        .map_err(BoardError::NotInstalled)
+}
+
+/// A path inside one of the emulator's options, where a comma ends a value unless doubled.
+fn escaped(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
+/// The socket that the emulator connects to, again after each restart.
+struct Line {
+    listener: UnixListener,
+    stream: Stream<UnixStream>,
+}
+
+impl Line {
+    fn new(path: &Path) -> io::Result<Self> {
+        let listener = UnixListener::bind(path)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self {
+            listener,
+            stream: Stream::new("the emulator"),
+        })
+    }
+}
+
+impl Transport for Line {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.send(bytes)
+    }
+
+    fn receive(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
+        self.stream.receive(buffer, deadline)
+    }
+
+    /// Takes the newest connection: those before it are of processes that are gone.
+    fn reopen(&mut self) -> io::Result<()> {
+        if !self.stream.is_connected() {
+            let limit = Timespec::try_from(REOPEN_PATIENCE).map_err(io::Error::other)?;
+            poll(
+                &mut [PollFd::new(&self.listener, PollFlags::IN)],
+                Some(&limit),
+            )?;
+        }
+        while let Ok((socket, _)) = self.listener.accept() {
+            socket.set_nonblocking(false)?;
+            self.stream.connect(socket)?;
+        }
+        match self.stream.is_connected() {
+            true => Ok(()),
+            false => Err(io::Error::new(
+                io::ErrorKind::NotConnected,
+                "the emulator has not connected: it is not running, or still starting",
+            )),
+        }
+    }
+}

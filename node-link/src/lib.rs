@@ -1,0 +1,57 @@
+//! The host's end of a link to a node.
+//!
+//! From the node towards the caller:
+//!
+//! 1. A [`Transport`] carries bytes: the socket of an [`emulated`] board, a [`serial`] port, a
+//!    [`tcp`] connection, or one of these behind a line that loses things ([`unreliable`]).
+//! 2. A [`Session`] makes commands of them and reports, numbered, so that an answer is never taken
+//!    for that to another question; it resends what was lost and counts what was damaged.
+//! 3. An [`EmulatedBoard`] is the process at the other end, where there is one: it is killed, hung,
+//!    restarted and reset like a board on a bench.
+//!
+//! What a node logs is made readable by [`device_log`].
+//!
+//! ```no_run
+//! use node_link::{BoardOptions, EmulatedBoard};
+//! use std::time::Duration;
+//!
+//! let (mut board, mut session) = EmulatedBoard::start(&BoardOptions::new("firmware.elf"))?;
+//! session.upload(&std::fs::read("policies/heat-1d.policy")?, &[], &mut |_| ())?;
+//! board.restart()?;
+//! session.reopen()?;
+//! println!("{:?}", session.hello(Duration::from_secs(5))?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Every call is bounded in time, and none waits by looking again and again.
+
+#![forbid(unsafe_code)]
+
+pub mod device_log;
+pub mod emulated;
+pub mod serial;
+pub mod session;
+pub mod tcp;
+pub mod unreliable;
+
+mod stream;
+
+pub use emulated::{BoardError, BoardOptions, Clock, EmulatedBoard, Machine};
+pub use session::{LinkCounters, NodeStatus, Session, SessionError};
+
+use std::{io, time::Instant};
+
+/// A byte stream to a node. Every call is bounded in time.
+///
+/// After an error of any other kind than [`io::ErrorKind::TimedOut`] the stream is broken, and stays
+/// it until [`reopen`](Self::reopen) has worked.
+pub trait Transport: Send {
+    /// Puts bytes on the line.
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// What has come, waiting for the first byte until `deadline` at most; 0 if none came.
+    fn receive(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize>;
+
+    /// Opens the stream again after an error. Takes a moment at most; an error until it worked.
+    fn reopen(&mut self) -> io::Result<()>;
+}

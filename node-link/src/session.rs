@@ -1,0 +1,368 @@
+//! Commands out, reports in: numbered, checked, bounded in time.
+
+use std::{
+    io,
+    ops::Range,
+    time::{Duration, Instant},
+};
+
+use agent_core::message::{
+    CHUNK, COMMAND_FRAME, Command, Counters, FrameError, FrameReader, Hello, History, PROTOCOL,
+    Report, Slot, Status, UNASKED, decode_frame, encode_frame,
+};
+
+use crate::Transport;
+
+/// Longest frame taken; more than any node sends.
+const REPORT_FRAME: usize = 1024;
+
+/// How long a piece of an upload may take. A real board erases its flash meanwhile: up to 2 s for a
+/// sector of 128 KiB (STM32F446 data sheet, table 48), and on a busy machine an emulated one is slow.
+const UPLOAD_PATIENCE: Duration = Duration::from_secs(20);
+
+/// When an answer is first missed; from then on each wait is twice as long as the one before.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+
+/// Why a node could not be talked to.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// No answer came.
+    #[error(
+        "the node did not answer within {0:?}: is it running, with an image for protocol {PROTOCOL}?"
+    )]
+    Timeout(Duration),
+    /// The stream is broken, or takes nothing.
+    #[error("{0}")]
+    Line(#[from] io::Error),
+    /// The node speaks another version of the messages.
+    #[error(
+        "the node speaks protocol {node} and this program {PROTOCOL}: build the firmware again \
+         with `cargo xtask firmware build`, or use the program that belongs to it"
+    )]
+    Protocol {
+        /// The node's version.
+        node: u8,
+    },
+    /// The command is longer than a node's frame buffer.
+    #[error("the command is longer than the {COMMAND_FRAME} bytes that a node takes")]
+    CommandTooLong,
+    /// The node cannot carry out the command, with its reason.
+    #[error("the node cannot do that: {0}")]
+    Rejected(String),
+    /// The policy was refused, with the node's reason.
+    #[error("the node refused the policy: {0}")]
+    Refused(String),
+    /// The node started anew in the middle of it.
+    #[error("the node was restarted while it was given a policy: upload it again")]
+    Restarted,
+    /// The node answered, but not what was asked.
+    #[error("unexpected answer to {asked}: {report}")]
+    Unexpected {
+        /// What was asked.
+        asked: &'static str,
+        /// The answer.
+        report: String,
+    },
+}
+
+/// What has crossed the link.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Commands sent, each counted once.
+    pub sent: u64,
+    /// Commands sent again.
+    pub resent: u64,
+    /// Reports received.
+    pub received: u64,
+    /// Frames that were none, or too long.
+    pub damaged: u64,
+    /// Answers to other commands than the last one: they came late, or twice.
+    pub late: u64,
+    /// Starts that the node announced.
+    pub starts: u64,
+    /// How often the stream was opened again.
+    pub reopened: u64,
+}
+
+/// [`Status`], owned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeStatus {
+    /// Name of its board.
+    pub board: String,
+    /// Version of its image.
+    pub firmware: String,
+    /// The slot whose policy it runs.
+    pub active: Option<u8>,
+    /// What lies in its slots.
+    pub slots: [Slot; 2],
+    /// How it has fared since its power came on.
+    pub history: History,
+    /// What it said at its last panic or fault; empty if there was none.
+    pub last_words: String,
+    /// How it has fared since it started.
+    pub counters: Counters,
+}
+
+impl From<Status<'_>> for NodeStatus {
+    fn from(status: Status<'_>) -> Self {
+        Self {
+            board: status.board.to_owned(),
+            firmware: status.firmware.to_owned(),
+            active: status.active,
+            slots: status.slots,
+            history: status.history,
+            last_words: status.last_words.to_owned(),
+            counters: status.counters,
+        }
+    }
+}
+
+/// A conversation with one node. It begins with [`hello`](Self::hello), which brings both sides in
+/// step: a node drops commands with a lower number than its last.
+pub struct Session {
+    transport: Box<dyn Transport>,
+    frames: FrameReader<REPORT_FRAME>,
+    chunk: [u8; 512],
+    /// What of `chunk` has not been looked at.
+    unread: Range<usize>,
+    /// The frame of the report last received, still encoded.
+    report: Vec<u8>,
+    /// The frame of the last command, after a zero that ends whatever may be on the line.
+    command: Vec<u8>,
+    number: u32,
+    /// Part of a frame may have got on the line.
+    cut: bool,
+    counters: LinkCounters,
+    last_start: Option<Hello>,
+}
+
+impl Session {
+    /// A session over a stream that is open.
+    pub fn new(transport: Box<dyn Transport>) -> Self {
+        Self {
+            transport,
+            frames: FrameReader::new(),
+            chunk: [0; 512],
+            unread: 0..0,
+            report: Vec::new(),
+            command: vec![0],
+            number: UNASKED,
+            cut: true,
+            counters: LinkCounters::default(),
+            last_start: None,
+        }
+    }
+
+    /// Numbers a command and sends it; returns the number, which its answer will have.
+    pub fn send(&mut self, command: &Command<'_>) -> Result<u32, SessionError> {
+        let number = match self.number.wrapping_add(1) {
+            UNASKED => UNASKED + 1,
+            next => next,
+        };
+        self.command.resize(1 + COMMAND_FRAME, 0);
+        let frame = encode_frame(number, command, &mut self.command[1..]);
+        let length = frame.map_err(|_| SessionError::CommandTooLong)?.len();
+        self.command.truncate(1 + length);
+        self.number = number;
+        self.counters.sent += 1;
+        self.put(usize::from(!self.cut))?;
+        Ok(number)
+    }
+
+    /// Sends the last command again, as it was: a node that has had it answers as before.
+    pub fn resend(&mut self) -> Result<(), SessionError> {
+        self.counters.resent += 1;
+        // The first one may have lost its end.
+        self.put(0)
+    }
+
+    fn put(&mut self, from: usize) -> Result<(), SessionError> {
+        self.cut = true;
+        self.transport.send(&self.command[from..])?;
+        self.cut = false;
+        Ok(())
+    }
+
+    /// Puts any bytes on the line: for tests of what a node does with them.
+    pub fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
+        self.cut = true;
+        Ok(self.transport.send(bytes)?)
+    }
+
+    /// The next report, whatever command it answers, or none by `deadline`. What is damaged is
+    /// counted and skipped.
+    pub fn receive(
+        &mut self,
+        deadline: Instant,
+    ) -> Result<Option<(u32, Report<'_>)>, SessionError> {
+        match self.next_report(deadline)? {
+            Some(_) => Ok(decode_frame(&mut self.report).ok()),
+            None => Ok(None),
+        }
+    }
+
+    /// Sends a command and waits for its answer, and sends it again a few times while none comes.
+    pub fn ask(
+        &mut self,
+        command: &Command<'_>,
+        patience: Duration,
+    ) -> Result<Report<'_>, SessionError> {
+        let number = self.send(command)?;
+        let given_up = Instant::now() + patience;
+        let (answer, mut wait) = match command {
+            // Answered by the start itself, which takes a while; another one would undo it.
+            Command::Restart => (UNASKED, patience / 2),
+            _ => (number, FIRST_WAIT.min(patience / 8)),
+        };
+        loop {
+            let until = (Instant::now() + wait).min(given_up);
+            if self.wait_for(answer, until)? {
+                break;
+            }
+            if until == given_up {
+                return Err(SessionError::Timeout(patience));
+            }
+            self.resend()?;
+            wait *= 2;
+        }
+        // It was decoded once already, on its way.
+        let (_, report) =
+            decode_frame(&mut self.report).map_err(|_| SessionError::Timeout(patience))?;
+        Ok(report)
+    }
+
+    /// Asks who the node is, and brings both sides in step.
+    pub fn hello(&mut self, patience: Duration) -> Result<Hello, SessionError> {
+        match self.ask(&Command::Hello, patience)? {
+            Report::Hello(hello) => Ok(hello),
+            report => Err(unexpected("hello", &report)),
+        }
+    }
+
+    /// Asks how the node is.
+    pub fn status(&mut self, patience: Duration) -> Result<NodeStatus, SessionError> {
+        match self.ask(&Command::Status, patience)? {
+            Report::Status(status) => Ok(status.into()),
+            report => Err(unexpected("the question how the node is", &report)),
+        }
+    }
+
+    /// Uploads a policy, with its signature or none, and arms the node with it. `progress` is told
+    /// how many bytes have arrived.
+    pub fn upload(
+        &mut self,
+        policy: &[u8],
+        signature: &[u8],
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<Hello, SessionError> {
+        let starts = self.counters.starts;
+        let length = u32::try_from(policy.len()).unwrap_or(u32::MAX);
+        let mut next = self.stored(&Command::PolicyBegin { length }, starts)?;
+        while let Some(rest) = policy.get(next..).filter(|rest| !rest.is_empty()) {
+            let bytes = &rest[..rest.len().min(CHUNK)];
+            let offset = next as u32;
+            next = self.stored(&Command::PolicyChunk { offset, bytes }, starts)?;
+            progress(next);
+        }
+        match self.ask(&Command::PolicyCommit { signature }, UPLOAD_PATIENCE)? {
+            Report::Hello(hello) => Ok(hello),
+            Report::PolicyRefused { reason } => Err(SessionError::Refused(reason.to_owned())),
+            Report::Rejected { reason } => Err(SessionError::Rejected(reason.to_owned())),
+            report => Err(unexpected("the end of the upload", &report)),
+        }
+    }
+
+    /// Sends a piece of an upload that began after so many starts.
+    fn stored(&mut self, command: &Command, starts: u64) -> Result<usize, SessionError> {
+        let answer = match self.ask(command, UPLOAD_PATIENCE)? {
+            Report::Stored { next } => Ok(next as usize),
+            Report::PolicyRefused { reason } | Report::Rejected { reason } => {
+                Err(SessionError::Refused(reason.to_owned()))
+            }
+            report => Err(unexpected("a piece of the upload", &report)),
+        };
+        match self.counters.starts == starts {
+            true => answer,
+            false => Err(SessionError::Restarted),
+        }
+    }
+
+    /// Opens the stream again after an error. An error until it worked; try again a while later.
+    pub fn reopen(&mut self) -> Result<(), SessionError> {
+        self.transport.reopen()?;
+        self.counters.reopened += 1;
+        self.frames = FrameReader::new();
+        self.unread = 0..0;
+        self.cut = true;
+        Ok(())
+    }
+
+    /// What has crossed the link so far.
+    pub fn counters(&self) -> &LinkCounters {
+        &self.counters
+    }
+
+    /// What the node said when it last started, if that was heard.
+    pub fn last_start(&self) -> Option<Hello> {
+        self.last_start
+    }
+
+    /// Whether a report with this number came by `deadline`; it then lies in `report`.
+    fn wait_for(&mut self, number: u32, deadline: Instant) -> Result<bool, SessionError> {
+        while let Some(got) = self.next_report(deadline)? {
+            if got == number {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Receives a report into `report` and returns its number.
+    fn next_report(&mut self, deadline: Instant) -> Result<Option<u32>, SessionError> {
+        loop {
+            for at in self.unread.by_ref() {
+                let Some(frame) = self.frames.push(self.chunk[at]) else {
+                    continue;
+                };
+                let decoded = frame.and_then(|frame| {
+                    self.report.clear();
+                    self.report.extend_from_slice(frame);
+                    decode_frame::<Report>(frame)
+                });
+                match decoded {
+                    Ok((number, report)) => {
+                        self.counters.received += 1;
+                        if number == UNASKED {
+                            if let Report::Hello(hello) = report {
+                                self.counters.starts += 1;
+                                self.last_start = Some(hello);
+                            }
+                        } else if number != self.number {
+                            self.counters.late += 1;
+                        }
+                        return Ok(Some(number));
+                    }
+                    Err(FrameError::Protocol { theirs }) => {
+                        return Err(SessionError::Protocol { node: theirs });
+                    }
+                    Err(_) => self.counters.damaged += 1,
+                }
+            }
+            let length = self.transport.receive(&mut self.chunk, deadline)?;
+            if length == 0 {
+                return Ok(None);
+            }
+            self.unread = 0..length;
+        }
+    }
+}
+
+fn unexpected(asked: &'static str, report: &Report) -> SessionError {
+    match report {
+        Report::Rejected { reason } => SessionError::Rejected((*reason).to_owned()),
+        _ => SessionError::Unexpected {
+            asked,
+            report: format!("{report:?}"),
+        },
+    }
+}
