@@ -2,16 +2,30 @@
 
 use std::{env, fs, path::PathBuf};
 
+/// The boards: each is a feature, and a file of `memory/`, in their own spellings.
+const BOARDS: [&str; 3] = ["mps2_an386", "mps2_an500", "mps2_an505"];
+
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=memory");
-    if env::var_os("CARGO_FEATURE_MPS2_AN386").is_none() {
-        return; // a host build: nothing to link
+    println!("cargo:rustc-check-cfg=cfg(armv7em)");
+    if env::var("TARGET").is_ok_and(|target| target.starts_with("thumbv7em")) {
+        println!("cargo:rustc-cfg=armv7em");
     }
+    let is_on = |feature: &str| env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
+    let boards = BOARDS.iter().filter(|board| is_on(&board.to_uppercase()));
+    let board = match boards.collect::<Vec<_>>()[..] {
+        [] => return, // a host build: nothing to link
+        [board] => board,
+        [..] => panic!("an image is for one board: choose one of {BOARDS:?}"),
+    };
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    fs::copy("memory/mps2_an386.x", out.join("memory.x")).expect("copy the memory map");
-    // cortex-m-rt includes it for the default handlers; our vector table is complete without.
-    fs::write(out.join("device.x"), "").expect("write device.x");
+    let map = format!("memory/{board}.x");
+    fs::copy(map, out.join("memory.x")).expect("copy the memory map");
+    if is_on("MPS2") {
+        // cortex-m-rt includes it for the default handlers; our vector table is complete without.
+        fs::write(out.join("device.x"), "").expect("write device.x");
+    }
     println!("cargo:rustc-link-search={}", out.display());
     println!("cargo:rustc-link-arg-bins=--nmagic");
     println!("cargo:rustc-link-arg-bins=-Tlink.x");

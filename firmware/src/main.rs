@@ -5,7 +5,7 @@
 
 mod board;
 
-use board::mps2_an386::{self, Board, Link};
+use board::{Board, Input};
 use embassy_executor::task;
 use firmware::{
     link::{Receiver, Sender},
@@ -15,8 +15,7 @@ use static_cell::StaticCell;
 
 #[cortex_m_rt::entry]
 fn main() -> ! {
-    if let Some(board) = mps2_an386::init() {
-        let spawner = board.spawner;
+    if let Some((spawner, board)) = board::start() {
         match node(board) {
             Ok(task) => spawner.spawn(task),
             Err(_) => defmt::error!("no room for the node's task"),
@@ -29,21 +28,27 @@ fn main() -> ! {
 
 #[task]
 async fn node(board: Board) {
-    static RECEIVER: StaticCell<Receiver<&Link>> = StaticCell::new();
+    static RECEIVER: StaticCell<Receiver<Input>> = StaticCell::new();
     static WORKING_MEMORY: StaticCell<[f32; WORKSPACE]> = StaticCell::new();
     let Board {
-        link,
-        mut slot,
-        mut actuator,
-        ..
+        input,
+        output,
+        mut hardware,
     } = board;
-    defmt::info!("firmware {=str}", env!("CARGO_PKG_VERSION"));
+    defmt::info!(
+        "firmware {=str} on {=str}, {}",
+        env!("CARGO_PKG_VERSION"),
+        hardware.board,
+        hardware.history
+    );
+    if !hardware.last_words.is_empty() {
+        defmt::warn!("last words: {=str}", hardware.last_words);
+    }
     node::run(
-        RECEIVER.init_with(|| Receiver::new(link)),
-        &mut Sender::new(link),
-        &mut slot,
+        RECEIVER.init_with(|| Receiver::new(input)),
+        &mut Sender::new(output),
+        &mut hardware,
         WORKING_MEMORY.init_with(|| [0.0; WORKSPACE]),
-        &mut actuator,
     )
     .await
 }

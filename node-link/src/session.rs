@@ -153,12 +153,10 @@ impl Session {
         }
     }
 
-    /// The same session with something between it and its line.
-    pub fn through(self, wrap: impl FnOnce(Box<dyn Transport>) -> Box<dyn Transport>) -> Self {
-        Self {
-            transport: wrap(self.transport),
-            ..self
-        }
+    /// The same session with something in between: a line with faults, a recorder.
+    pub fn through(mut self, wrap: impl FnOnce(Box<dyn Transport>) -> Box<dyn Transport>) -> Self {
+        self.transport = wrap(self.transport);
+        self
     }
 
     /// Numbers a command and sends it; returns the number, which its answer will have.

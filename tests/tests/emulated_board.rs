@@ -12,21 +12,24 @@ use agent_sim::problem::{self, Problem, by_name};
 use agent_sim::random_field::episode_rng;
 use agent_sim::sense::View;
 use agent_sim::swarm::Swarm;
+use node_link::{BoardOptions, EmulatedBoard, Session};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::Path;
-use xtask::emulator::Emulator;
+use std::time::Duration;
+
+/// Generous: on a busy machine a board is slow.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn problem() -> &'static Problem {
     by_name("heat-1d").unwrap()
 }
 
-/// A booted board, or nothing (loudly) where there is no image.
-fn board() -> Option<Emulator> {
+/// A booted board and the line to it, or nothing (loudly) where there is no image.
+fn board() -> Option<(EmulatedBoard, Session)> {
     match std::env::var_os("FIRMWARE_ELF") {
-        Some(elf) => Some(Emulator::start(Path::new(&elf)).expect("the board boots")),
+        Some(elf) => Some(EmulatedBoard::start(&BoardOptions::new(elf)).expect("the board boots")),
         None if std::env::var("CI").is_ok_and(|v| v == "true") => {
             panic!("FIRMWARE_ELF is not set: run the tests with `cargo xtask test`")
         }
@@ -78,13 +81,15 @@ fn patches() -> u32 {
 
 #[test]
 fn all_shipped_policies_give_the_same_bits_on_the_board_and_on_the_host() {
-    let Some(mut board) = board() else { return };
+    let Some((_board, mut node)) = board() else {
+        return;
+    };
     let mut modes = BTreeSet::new();
     for problem in problem::ALL {
         let shipped = PolicyFile::shipped(problem).unwrap();
         for encoding in [Encoding::F32, Encoding::Int8] {
             let file = shipped.recoded(encoding).unwrap();
-            compare(&mut board, problem, &file, &mut modes);
+            compare(&mut node, problem, &file, &mut modes);
         }
     }
     // The comparison went through every state an armed agent has.
@@ -97,14 +102,10 @@ fn all_shipped_policies_give_the_same_bits_on_the_board_and_on_the_host() {
 }
 
 /// One agent on the board and on the host, shown the same.
-fn compare(
-    board: &mut Emulator,
-    problem: &Problem,
-    file: &PolicyFile,
-    modes: &mut BTreeSet<String>,
-) {
+fn compare(node: &mut Session, problem: &Problem, file: &PolicyFile, modes: &mut BTreeSet<String>) {
     let policy = file.policy(problem).unwrap();
-    assert_eq!(board.upload(file.bytes()).unwrap(), policy.id());
+    let hello = node.upload(file.bytes(), &[], &mut |_| ()).unwrap();
+    assert_eq!(hello.policy, Some(policy.id()));
     let header = policy.header();
     let (sensing, limits) = (&header.sensing, &header.limits);
     let with_target = |cells| if sensing.target { cells } else { 0 };
@@ -118,10 +119,10 @@ fn compare(
     let mut host = AgentState::new();
     let mut workspace = vec![0.0; policy.workspace_len()];
     let mut now_us = 0;
-    for seq in 0..patches() {
+    for step in 0..patches() {
         // Now and then anything in every cell, or in one of them.
-        let wild = seq % 4 == 2;
-        let one = seq % 4 == 3;
+        let wild = step % 4 == 2;
+        let one = step % 4 == 3;
         let mut values = sizes.map(|n| (0..n).map(|_| sample(&mut rng, wild)).collect::<Vec<_>>());
         if one {
             let at = rng.random_range(0..values[0].len());
@@ -132,7 +133,7 @@ fn compare(
         let domain = limits.low.iter().zip(limits.high);
         let axes = place.iter_mut().zip(domain).take(sensing.axes.into());
         for (x, (low, high)) in axes {
-            *x = match seq % 16 == 2 {
+            *x = match step % 16 == 2 {
                 true => sample(&mut rng, true),
                 false => rng.random_range(*low..=high),
             };
@@ -161,13 +162,8 @@ fn compare(
         };
         let expected = host.step(&policy, &mut workspace, &observation);
         modes.insert(format!("{:?}", expected.mode));
-        match board.ask(&Command::Observe { seq, observation }).unwrap() {
-            Report::Action {
-                seq: answered,
-                action,
-                ..
-            } => {
-                assert_eq!(answered, seq);
+        match node.ask(&Command::Observe(observation), PATIENCE).unwrap() {
+            Report::Action { action, .. } => {
                 let name = file.origin();
                 assert_eq!(bits(&action), bits(&expected), "{name}: {observation:?}");
             }
@@ -177,15 +173,11 @@ fn compare(
 }
 
 /// An agent on the board, as the swarm sees it.
-struct OnBoard(Emulator, Option<Action>);
+struct OnBoard(Session, Option<Action>);
 
 impl Link for OnBoard {
     fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
-        let command = Command::Observe {
-            seq: 0,
-            observation: *observation,
-        };
-        match self.0.ask(&command) {
+        match self.0.ask(&Command::Observe(*observation), PATIENCE) {
             Ok(Report::Action { action, .. }) => self.1 = Some(action),
             other => return Err(LinkError::Closed(format!("{other:?}"))),
         }
@@ -199,10 +191,12 @@ impl Link for OnBoard {
 
 #[test]
 fn a_closed_loop_over_the_board_is_the_in_process_one_bit_for_bit() {
-    let Some(mut board) = board() else { return };
+    let Some((_board, mut node)) = board() else {
+        return;
+    };
     let file = PolicyFile::shipped(problem()).unwrap();
     let policy = file.policy(problem()).unwrap();
-    board.upload(file.bytes()).unwrap();
+    node.upload(file.bytes(), &[], &mut |_| ()).unwrap();
     let episode = (problem().draw)(&mut episode_rng(3, 0));
     let steps = 100;
 
@@ -221,7 +215,7 @@ fn a_closed_loop_over_the_board_is_the_in_process_one_bit_for_bit() {
     let swarm = Swarm::new(
         problem(),
         View::of(&policy),
-        vec![OnBoard(board, None)],
+        vec![OnBoard(node, None)],
         vec![[0.5, 0.0]],
     );
     let mut run = ClosedLoop::new(problem(), &episode, swarm);
@@ -234,26 +228,28 @@ fn a_closed_loop_over_the_board_is_the_in_process_one_bit_for_bit() {
 
 #[test]
 fn a_board_refuses_damaged_policies_and_survives_garbage() {
-    let Some(mut board) = board() else { return };
+    let Some((_board, mut node)) = board() else {
+        return;
+    };
     let file = PolicyFile::shipped(problem()).unwrap();
     let mut damaged = file.bytes().to_vec();
     let middle = damaged.len() / 2;
     damaged[middle] ^= 1;
-    let error = board.upload(&damaged).unwrap_err().to_string();
+    let mut refusal = |bytes: &[u8]| {
+        let refused = node.upload(bytes, &[], &mut |_| ());
+        refused.unwrap_err().to_string()
+    };
+    let error = refusal(&damaged);
     assert!(error.contains("damaged"), "{error}");
-    let error = board
-        .upload(&file.bytes()[..middle])
-        .unwrap_err()
-        .to_string();
+    let error = refusal(&file.bytes()[..middle]);
     assert!(error.contains("cut off"), "{error}");
 
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let mut garbage = vec![0u8; 20_000];
     rng.fill_bytes(&mut garbage);
     // No zero-free run is a valid frame: its CRC would have to fit.
-    board.send_bytes(&garbage).unwrap();
-    board.send_bytes(&[0]).unwrap();
-    let id = board.upload(file.bytes()).unwrap();
+    node.send_bytes(&garbage).unwrap();
+    let hello = node.upload(file.bytes(), &[], &mut |_| ()).unwrap();
     let policy = Policy::parse(file.bytes()).unwrap();
-    assert_eq!(id, policy.id());
+    assert_eq!(hello.policy, Some(policy.id()));
 }

@@ -6,18 +6,15 @@ use agent_core::{
     policy::Encoding,
 };
 use anyhow::{Context, Result, bail};
+use node_link::{BoardOptions, Clock, EmulatedBoard};
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
-use xtask::emulator::{Clock, Emulator};
 
-use crate::{
-    firmware::root,
-    observations::{Blob, Scene},
-    peer,
-    setup::Toolchain,
-};
+use crate::{firmware::root, peer, setup::Toolchain};
+use xtask::observations::{Blob, Scene};
 
 /// Each instruction takes 2^10 ns of emulated time, so that the node's clock, which ticks every
 /// microsecond, resolves single ones.
@@ -25,6 +22,9 @@ const SHIFT: u8 = 10;
 const INSTRUCTIONS_PER_TICK: f64 = 1000.0 / (1 << SHIFT) as f64;
 
 const STEPS: u32 = 64;
+
+/// Longest wait for one step: an emulated core that counts its instructions is slow.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The cycle model. On a Cortex-M4F arithmetic on floats takes 1 cycle and a load 2, a taken branch
 /// 2 to 4 (Technical Reference Manual, sections 3.3 and 7.2); code and weights come from flash
@@ -104,18 +104,20 @@ fn compare(toolchain: &Toolchain, policy: &Path, ours: f64) -> Result<()> {
 /// The median of the instructions a step takes.
 fn measure(elf: &Path, blob: &Blob) -> Result<f64> {
     let policy = blob.policy()?;
-    let mut node = Emulator::start_with(elf, Clock::Instructions { shift: SHIFT })?;
-    node.upload(blob.bytes())?;
+    let (_board, mut node) = EmulatedBoard::start(&BoardOptions {
+        clock: Clock::Instructions { shift: SHIFT },
+        ..BoardOptions::new(elf)
+    })?;
+    node.upload(blob.bytes(), &[], &mut |_| ())?;
     let mut counts = Vec::new();
-    for seq in 0..STEPS {
-        let scene = Scene::new(&policy, seq, STEPS);
-        let observation = scene.observation();
-        match node.ask(&Command::Observe { seq, observation })? {
+    for step in 0..STEPS {
+        let scene = Scene::new(&policy, step, STEPS);
+        match node.ask(&Command::Observe(scene.observation()), PATIENCE)? {
             Report::Action { action, ticks, .. } if action.mode == Mode::Active => {
                 counts.push(f64::from(ticks) * INSTRUCTIONS_PER_TICK);
             }
             Report::Action { .. } => {} // a step on a broken sensor ends early
-            report => bail!("observation {seq} was answered by {report:?}"),
+            report => bail!("observation {step} was answered by {report:?}"),
         }
     }
     counts.sort_by(f64::total_cmp);

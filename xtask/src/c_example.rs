@@ -5,6 +5,7 @@ use agent_core::{
     message::{Patch, Span},
     policy::Policy,
 };
+use node_link::emulated::PROGRAM;
 use std::{
     fs, io,
     path::Path,
@@ -14,8 +15,6 @@ use std::{
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
-
-use crate::emulator::PROGRAM;
 
 /// The example takes well under a second.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,6 +1,8 @@
-//! The emulated board as a link: for `cargo xtask`, and for tests that need a node that is not a
-//! function call away; and the example in C on the same board.
+//! What `cargo xtask` and its tests share: the example in C on the emulated board, the node's code
+//! on the host, and what links and nodes are put through.
 
 pub mod c_example;
-pub mod device_log;
-pub mod emulator;
+pub mod host_node;
+pub mod observations;
+pub mod soak;
+pub mod torture;

@@ -2,14 +2,15 @@
 //!
 //! [`stages`] runs all that CI runs; [`setup`] finds or installs the tools for the firmware;
 //! [`firmware`] builds, measures and runs the image, [`c_library`] does so with agent-core for C;
-//! [`fuzz`] and [`sanitize`] look for what tests do not think of.
+//! [`fuzz`] and [`sanitize`] look for what tests do not think of; [`endurance`] puts a link and a node
+//! through more than they will ever see.
 
 mod bench;
 mod c_library;
+mod endurance;
 mod firmware;
 mod fuzz;
 mod host_bench;
-mod observations;
 mod peer;
 mod run;
 mod sanitize;
@@ -20,6 +21,7 @@ mod stages;
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use endurance::Place;
 
 /// Automation for this workspace.
 #[derive(Parser)]
@@ -52,6 +54,17 @@ enum Task {
     /// Measure on this machine.
     #[command(subcommand)]
     Bench(Bench),
+    /// Control an agent over a line that drops, corrupts, doubles and reorders 1 % of the frames
+    /// each: no wrong action, no dead-lock, no leak.
+    Soak {
+        #[command(flatten)]
+        options: endurance::Options,
+        /// Where the node is.
+        #[arg(long, value_enum, default_value = "host")]
+        link: Place,
+    },
+    /// Send malformed frames to a live emulated node, which must go on answering.
+    Torture(endurance::Options),
     /// The node's image: build it, measure it, run it in the emulator.
     #[command(subcommand)]
     Firmware(Firmware),
@@ -102,6 +115,17 @@ fn main() -> ExitCode {
         Task::Sanitize => sanitize::address(),
         Task::Miri => sanitize::in_miri(),
         Task::Bench(Bench::Host) => host_bench::run(),
+        Task::Soak {
+            options,
+            link: Place::Host,
+        } => endurance::soak_link(&options, None),
+        Task::Soak {
+            options,
+            link: Place::Qemu,
+        } => bootable_image().and_then(|image| endurance::soak_link(&options, Some(&image))),
+        Task::Torture(options) => {
+            bootable_image().and_then(|image| endurance::torture_node(&options, &image))
+        }
         Task::Firmware(task) => firmware(task),
     };
     match result {
@@ -111,6 +135,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The node's image, and something to boot it in.
+fn bootable_image() -> anyhow::Result<PathBuf> {
+    let elf = firmware::build(&setup::toolchain()?)?;
+    setup::emulator()?;
+    Ok(elf)
 }
 
 fn firmware(task: Firmware) -> anyhow::Result<()> {

@@ -7,6 +7,7 @@
 //! does.
 
 use anyhow::{Context, Result, bail};
+use node_link::emulated;
 use std::{
     ffi::OsString,
     io::Read,
@@ -15,7 +16,6 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use xtask::emulator;
 
 use crate::{
     firmware::{root, succeed, target_folder},
@@ -79,7 +79,7 @@ pub fn build(toolchain: &Toolchain, source: &Source) -> Result<PathBuf> {
 pub fn instructions(elf: &Path, policy: &Path, shift: u8) -> Result<f64> {
     let mut slot = OsString::from(format!("loader,addr={SLOT},force-raw=on,file="));
     slot.push(policy);
-    let mut qemu = Command::new(emulator::PROGRAM);
+    let mut qemu = Command::new(emulated::PROGRAM);
     qemu.args(["-M", "mps2-an386", "-nodefaults", "-display", "none"])
         .args(["-icount", &format!("shift={shift}")])
         // How the image prints and ends.

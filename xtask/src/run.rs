@@ -5,32 +5,39 @@ use agent_core::{
     message::{Command, Report},
 };
 use anyhow::{Result, bail};
-use std::path::Path;
-use xtask::{device_log::Decoder, emulator::Emulator};
+use node_link::{BoardOptions, EmulatedBoard, Session, device_log::Decoder};
+use std::{path::Path, time::Duration};
 
-use crate::observations::{Blob, Scene};
+use xtask::observations::{Blob, Scene};
+
+/// Longest wait for one action.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs the policy on both and prints what they do; an error if a bit differs.
 pub fn run(elf: &Path, policy: &Path, observations: u32, show_log: bool) -> Result<()> {
     let blob = Blob::read(policy)?;
     blob.policy()?; // before anything is started
-    let mut node = Emulator::start(elf)?;
+    let (board, mut node) = EmulatedBoard::start(&BoardOptions::new(elf))?;
     let outcome = compare(&mut node, &blob, observations);
     // Also, and above all, when something went wrong.
     if show_log {
         println!("\nthe node's log");
-        for line in Decoder::new(elf)?.lines(&node.log()?) {
+        for line in Decoder::new(elf)?.lines(&board.log()?) {
             println!("  {line}");
         }
     }
     outcome
 }
 
-fn compare(node: &mut Emulator, blob: &Blob, observations: u32) -> Result<()> {
+fn compare(node: &mut Session, blob: &Blob, observations: u32) -> Result<()> {
     let policy = blob.policy()?;
     let mut workspace = vec![0.0; policy.workspace_len()];
     let mut on_host = Agent::new(policy.clone(), &mut workspace)?;
-    let id = node.upload(blob.bytes())?;
+    let id = policy.id();
+    let hello = node.upload(blob.bytes(), &[], &mut |_| ())?;
+    if hello.policy != Some(id) {
+        bail!("the node runs another policy than it was given: {hello:?}");
+    }
     println!(
         "{}: {} bytes, checksum {:08x}, on the emulated board",
         policy.header().problem,
@@ -51,9 +58,8 @@ fn compare(node: &mut Emulator, blob: &Blob, observations: u32) -> Result<()> {
         let scene = Scene::new(&policy, step, observations);
         let observation = scene.observation();
         let expected = on_host.step(&observation.patch, observation.position, observation.now_us);
-        let seq = step;
-        let action = match node.ask(&Command::Observe { seq, observation })? {
-            Report::Action { seq, action, .. } if seq == step => action,
+        let action = match node.ask(&Command::Observe(observation), PATIENCE)? {
+            Report::Action { action, .. } => action,
             report => bail!("observation {step} was answered by {report:?}"),
         };
         let same = bits(&action) == bits(&expected);

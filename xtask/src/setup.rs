@@ -1,6 +1,7 @@
 //! The tools that the firmware, the fuzzer and Miri need: found, or installed where that is allowed.
 
 use anyhow::{Context, Result, bail};
+use node_link::emulated;
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -8,7 +9,6 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use xtask::emulator;
 
 use crate::firmware::{built_apart, succeed};
 
@@ -163,14 +163,14 @@ fn on_path(program: &str) -> Option<PathBuf> {
 
 /// Finds the emulator, or installs it.
 pub fn emulator() -> Result<()> {
-    let found = || on_path(emulator::PROGRAM).is_some();
+    let found = || on_path(emulated::PROGRAM).is_some();
     if found() {
         return Ok(());
     }
     apt_install(&["qemu-system-arm"], found).with_context(|| {
         format!(
             "no {} on the path: on Debian run `apt-get install qemu-system-arm`",
-            emulator::PROGRAM
+            emulated::PROGRAM
         )
     })
 }

@@ -10,40 +10,52 @@ use agent_core::{
         Policy, Provenance, Sensing, Timing, encode,
     },
 };
+use node_link::{
+    BoardOptions, Clock, EmulatedBoard, Session, SessionError,
+    device_log::{Decoder, Follower},
+};
 use std::{
     env,
     io::{self, Write},
     path::PathBuf,
-    time::Duration,
-};
-use xtask::{
-    device_log::Decoder,
-    emulator::{Clock, Emulator, EmulatorError},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
 };
 
-/// A node that has just started, or none on a machine without image.
-fn node(clock: Clock) -> Option<(PathBuf, Emulator)> {
+/// Generous: on a busy machine a board is slow.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A board that has just started and the line to it, or none on a machine without image.
+fn start(clock: Clock) -> Option<(EmulatedBoard, Session)> {
     let Some(image) = env::var_os("FIRMWARE_ELF").map(PathBuf::from) else {
         // Not with eprintln!, which the test runner hides when the test passes.
         let message = b"SKIPPED: FIRMWARE_ELF is not set; `cargo xtask test` sets it\n";
         let _ = io::stderr().write_all(message);
         return None;
     };
-    let node = Emulator::start_with(&image, clock).expect("the board boots");
-    Some((image, node))
+    let options = BoardOptions {
+        clock,
+        ..BoardOptions::new(image)
+    };
+    Some(EmulatedBoard::start(&options).expect("the board boots"))
 }
 
-fn is_alive(node: &mut Emulator) -> bool {
-    matches!(node.ask(&Command::Hello), Ok(Report::Hello { .. }))
+fn is_alive(node: &mut Session) -> bool {
+    node.hello(PATIENCE).is_ok()
+}
+
+fn decoder(board: &EmulatedBoard) -> Decoder {
+    Decoder::new(&board.options().image).unwrap()
 }
 
 #[test]
 fn a_node_takes_any_bytes_and_still_answers() {
-    let Some((image, mut node)) = node(Clock::Wall) else {
+    let Some((board, mut node)) = start(Clock::Wall) else {
         return;
     };
     let mut hello = [0; 64];
-    let hello = encode_frame(&Command::Hello, &mut hello).unwrap();
+    let hello = encode_frame(1, &Command::Hello, &mut hello).unwrap();
     // Numerical Recipes' generator: any bytes will do, the same ones each time.
     let mut state = 1u32;
     let mut noise = || {
@@ -65,7 +77,7 @@ fn a_node_takes_any_bytes_and_still_answers() {
     node.send_bytes(&[1; 6000]).unwrap();
     node.send_bytes(&[0]).unwrap();
     assert!(is_alive(&mut node));
-    let log = Decoder::new(&image).unwrap().lines(&node.log().unwrap());
+    let log = decoder(&board).lines(&board.log().unwrap());
     assert!(!log.iter().any(|line| line.contains("panic")), "{log:#?}");
 }
 
@@ -154,7 +166,7 @@ fn plane_policy(width: usize, buffer: &mut [u32]) -> &[u8] {
 /// Policies of about 115 KiB and of nearly the slot's 256 KiB.
 #[test]
 fn a_policy_of_the_plane_gives_the_same_bits_as_on_the_host() {
-    let Some((_, mut node)) = node(Clock::Wall) else {
+    let Some((_board, mut node)) = start(Clock::Wall) else {
         return;
     };
     for (width, kib) in [(56, 110..120), (124, 240..256)] {
@@ -162,14 +174,15 @@ fn a_policy_of_the_plane_gives_the_same_bits_as_on_the_host() {
         let blob = plane_policy(width, &mut buffer);
         assert!(kib.contains(&(blob.len() / 1024)), "{}", blob.len());
         let policy = Policy::parse(blob).unwrap();
-        assert_eq!(node.upload(blob).unwrap(), policy.id());
+        let hello = node.upload(blob, &[], &mut |_| ()).unwrap();
+        assert_eq!(hello.policy, Some(policy.id()));
         let mut noise = Noise(2);
         let mut workspace = vec![0.0; policy.workspace_len()];
         let mut host = AgentState::new();
         let mut active = 0;
-        for seq in 0..36 {
+        for step in 0..36 {
             let mut field = noise.many(22 * 22);
-            if seq % 9 == 8 {
+            if step % 9 == 8 {
                 field[11 * 22 + 11] = f32::NAN; // the agent's own cell
             }
             let (target, wide) = (noise.many(22 * 22), noise.many(160));
@@ -178,13 +191,13 @@ fn a_policy_of_the_plane_gives_the_same_bits_as_on_the_host() {
                 last: 21 - (k % 10) as u16,
             };
             let observation = Observation {
-                now_us: 1_000 * u64::from(seq),
+                now_us: 1_000 * u64::from(step),
                 // Across all discs, from corner to corner.
-                position: [seq as f32 / 35.0, (seq as f32 + noise.next()) / 35.0],
+                position: [step as f32 / 35.0, (step as f32 + noise.next()) / 35.0],
                 patch: Patch {
                     field: Samples::new(&field),
                     target: Samples::new(&target),
-                    inside: [span(seq), span(seq / 2)],
+                    inside: [span(step), span(step / 2)],
                     wide: Overview {
                         field: Samples::new(&wide[..80]),
                         target: Samples::new(&wide[80..]),
@@ -192,7 +205,7 @@ fn a_policy_of_the_plane_gives_the_same_bits_as_on_the_host() {
                 },
             };
             let expected = host.step(&policy, &mut workspace, &observation);
-            match node.ask(&Command::Observe { seq, observation }).unwrap() {
+            match node.ask(&Command::Observe(observation), PATIENCE).unwrap() {
                 Report::Action { action, .. } => {
                     let bits = |values: [f32; 2]| values.map(f32::to_bits);
                     assert_eq!(bits(action.velocity), bits(expected.velocity));
@@ -210,15 +223,16 @@ fn a_policy_of_the_plane_gives_the_same_bits_as_on_the_host() {
 
 #[test]
 fn bytes_that_are_no_policy_are_refused_with_a_reason() {
-    let Some((_, mut node)) = node(Clock::Wall) else {
+    let Some((_board, mut node)) = start(Clock::Wall) else {
         return;
     };
-    match node.upload(b"certainly not a policy, but long enough to be asked") {
-        Err(EmulatorError::Refused(reason)) => assert!(!reason.is_empty()),
+    let nonsense = b"certainly not a policy, but long enough to be asked";
+    match node.upload(nonsense, &[], &mut |_| ()) {
+        Err(SessionError::Refused(reason)) => assert!(!reason.is_empty()),
         other => panic!("{other:?}"),
     }
-    match node.upload(&vec![0; 300 * 1024]) {
-        Err(EmulatorError::Refused(reason)) => assert!(reason.contains("slot"), "{reason}"),
+    match node.upload(&vec![0; 300 * 1024], &[], &mut |_| ()) {
+        Err(SessionError::Refused(reason)) => assert!(reason.contains("slot"), "{reason}"),
         other => panic!("{other:?}"),
     }
     assert!(is_alive(&mut node));
@@ -226,36 +240,141 @@ fn bytes_that_are_no_policy_are_refused_with_a_reason() {
 
 #[test]
 fn the_log_of_a_node_is_readable() {
-    let Some((image, node)) = node(Clock::Wall) else {
+    let Some((board, _node)) = start(Clock::Wall) else {
         return;
     };
-    let log = Decoder::new(&image).unwrap().lines(&node.log().unwrap());
+    let log = decoder(&board).lines(&board.log().unwrap());
     let version = concat!("firmware ", env!("CARGO_PKG_VERSION"));
     assert!(log.iter().any(|line| line.contains(version)), "{log:#?}");
 }
 
 #[test]
 fn a_node_whose_clock_counts_instructions_works_the_same() {
-    let Some((_, mut node)) = node(Clock::Instructions { shift: 10 }) else {
+    let Some((_board, mut node)) = start(Clock::Instructions { shift: 10 }) else {
         return;
     };
     assert!(is_alive(&mut node));
 }
 
 #[test]
-fn a_silent_node_is_given_up_on() {
-    let Some((_, mut node)) = node(Clock::Wall) else {
+fn a_killed_board_is_started_again_and_has_its_policy() {
+    let Some((mut board, mut node)) = start(Clock::Wall) else {
         return;
     };
-    let patience = Duration::from_millis(50);
-    match node.receive(patience) {
-        Err(EmulatorError::Timeout(waited)) => assert_eq!(waited, patience),
-        other => panic!("{other:?}"),
+    let mut buffer = vec![0; 1 << 17];
+    let blob = plane_policy(8, &mut buffer);
+    let policy = node.upload(blob, &[], &mut |_| ()).unwrap().policy;
+    board.kill();
+    assert!(!board.is_running());
+    assert!(board.exit_message().unwrap().contains("signal"));
+    assert!(matches!(node.hello(PATIENCE), Err(SessionError::Line(_))));
+    assert!(node.reopen().is_err());
+
+    board.restart().unwrap();
+    reopened(&mut node);
+    assert_eq!(node.hello(PATIENCE).unwrap().policy, policy);
+    // Its own words, once per process.
+    assert_eq!(node.counters().starts, 2);
+    assert_eq!(node.last_start().unwrap().policy, policy);
+}
+
+fn reopened(node: &mut Session) {
+    let given_up = Instant::now() + PATIENCE;
+    while let Err(error) = node.reopen() {
+        assert!(Instant::now() < given_up, "{error}");
     }
 }
 
 #[test]
-fn an_image_that_is_not_there_is_named() {
-    let error = Emulator::start("no/such/image".as_ref()).err().unwrap();
-    assert!(error.to_string().contains("no/such/image"), "{error}");
+fn a_hung_board_says_nothing_and_goes_on_where_it_was() {
+    let Some((mut board, mut node)) = start(Clock::Wall) else {
+        return;
+    };
+    board.hang();
+    assert!(board.is_running());
+    let moment = Duration::from_millis(50);
+    match node.hello(moment) {
+        Err(SessionError::Timeout(waited)) => assert_eq!(waited, moment),
+        other => panic!("{other:?}"),
+    }
+    board.resume();
+    assert!(is_alive(&mut node));
+    // The same process: nobody has started again but the watchdog, which had no time to.
+    assert_eq!(node.counters().starts, 1);
+    assert_eq!(node.counters().reopened, 0);
+}
+
+#[test]
+fn the_reset_pin_starts_a_node_anew_on_the_same_line() {
+    let Some((mut board, mut node)) = start(Clock::Wall) else {
+        return;
+    };
+    board.reset().unwrap();
+    let given_up = Instant::now() + PATIENCE;
+    while node.counters().starts < 2 {
+        assert!(Instant::now() < given_up);
+        node.receive(given_up).unwrap();
+    }
+    assert!(is_alive(&mut node));
+    assert_eq!(node.counters().reopened, 0);
+}
+
+#[test]
+fn a_log_that_grows_reads_like_the_whole() {
+    let Some((mut board, mut node)) = start(Clock::Wall) else {
+        return;
+    };
+    let decoder = Arc::new(decoder(&board));
+    let mut follower = Follower::new(decoder.clone());
+    let mut followed = Vec::new();
+    let mut offset = 0;
+    let mut follow = |board: &EmulatedBoard| {
+        // A byte at a time: no line may be read before its end has come.
+        for byte in board.log_from(offset).unwrap() {
+            followed.extend(follower.lines(&[byte]));
+            offset += 1;
+        }
+        followed.len()
+    };
+    assert!(follow(&board) > 0);
+    board.restart().unwrap();
+    reopened(&mut node);
+    assert!(is_alive(&mut node));
+    follow(&board);
+    board.kill();
+    follow(&board);
+    assert_eq!(followed, decoder.lines(&board.log().unwrap()));
+}
+
+/// The time they take together is that of their instructions: nobody waits for anybody.
+#[test]
+fn many_boards_start_at_once() {
+    if start(Clock::Wall).is_none() {
+        return;
+    }
+    let starts: Vec<_> = (0..8)
+        .map(|_| thread::spawn(|| start(Clock::Wall)))
+        .collect();
+    for start in starts {
+        let (_board, mut node) = start.join().unwrap().unwrap();
+        assert!(is_alive(&mut node));
+    }
+}
+
+#[test]
+fn a_silent_node_is_given_up_on() {
+    let Some((_board, mut node)) = start(Clock::Wall) else {
+        return;
+    };
+    let deadline = Instant::now() + Duration::from_millis(50);
+    assert!(node.receive(deadline).unwrap().is_none());
+    assert!(Instant::now() >= deadline);
+}
+
+#[test]
+fn an_image_that_is_not_there_is_named_with_the_way_to_build_it() {
+    let error = EmulatedBoard::start(&BoardOptions::new("no/such/image")).err();
+    let message = error.unwrap().to_string();
+    assert!(message.contains("no/such/image"), "{message}");
+    assert!(message.contains("cargo xtask firmware build"), "{message}");
 }

@@ -5,7 +5,7 @@
 #![no_main]
 
 use agent_core::agent::AgentState;
-use agent_core::message::{CRC32, Command, FrameReader, Report, decode_frame, encode_frame};
+use agent_core::message::{CRC32, Command, FrameReader, PROTOCOL, Report, decode_frame, encode_frame};
 use agent_core_fuzz::blobs::SOUND;
 use agent_core_fuzz::oracle::{self, Call};
 use agent_core_fuzz::script::Script;
@@ -36,15 +36,15 @@ fuzz_target!(|bytes: &[u8]| {
         };
         assert!(!frame.is_empty() && !frame.contains(&0));
         let mut copy = frame.to_vec();
-        if let Ok(command) = decode_frame::<Command>(frame) {
-            let first = said(&command);
-            let second = decode_frame::<Command>(&mut first.clone()).map(|c| said(&c));
+        if let Ok((number, command)) = decode_frame::<Command>(frame) {
+            let first = said(number, &command);
+            let second = decode_frame::<Command>(&mut first.clone()).map(|(n, c)| said(n, &c));
             assert_eq!(second.as_ref(), Ok(&first), "{command:?}");
             obey(&mut state, &command);
         }
-        if let Ok(report) = decode_frame::<Report>(&mut copy) {
-            let first = said(&report);
-            let second = decode_frame::<Report>(&mut first.clone()).map(|r| said(&r));
+        if let Ok((number, report)) = decode_frame::<Report>(&mut copy) {
+            let first = said(number, &report);
+            let second = decode_frame::<Report>(&mut first.clone()).map(|(n, r)| said(n, &r));
             assert_eq!(second.as_ref(), Ok(&first), "{report:?}");
         }
     }
@@ -52,7 +52,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 /// What a node does with an observation.
 fn obey(state: &mut AgentState, command: &Command) {
-    let Command::Observe { observation, .. } = command else {
+    let Command::Observe(observation) = command else {
         return;
     };
     // The smallest.
@@ -64,10 +64,11 @@ fn obey(state: &mut AgentState, command: &Command) {
     oracle::legal(before, Call::Step, action.mode);
 }
 
-/// A frame around these bytes.
-fn framed(message: &[u8]) -> Vec<u8> {
-    let mut plain = message.to_vec();
-    plain.extend(CRC32.checksum(message).to_le_bytes());
+/// A frame of this protocol around these bytes, number and message.
+fn framed(bytes: &[u8]) -> Vec<u8> {
+    let mut plain = vec![PROTOCOL];
+    plain.extend(bytes);
+    plain.extend(CRC32.checksum(&plain).to_le_bytes());
     let mut frame = vec![0; cobs::max_encoding_length(plain.len())];
     let length = cobs::encode(&plain, &mut frame);
     frame.truncate(length);
@@ -76,9 +77,9 @@ fn framed(message: &[u8]) -> Vec<u8> {
 }
 
 /// A message's frame.
-fn said(message: &impl Serialize) -> Vec<u8> {
+fn said(number: u32, message: &impl Serialize) -> Vec<u8> {
     let mut buffer = [0; 2 * LONGEST];
-    encode_frame(message, &mut buffer)
+    encode_frame(number, message, &mut buffer)
         .expect("as long as what it was decoded from, or shorter")
         .to_vec()
 }

@@ -3,6 +3,7 @@
 
 pub mod dual_timer;
 pub mod uart;
+pub mod watchdog;
 
 /// A memory-mapped register.
 #[derive(Clone, Copy)]

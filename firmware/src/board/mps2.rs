@@ -1,0 +1,218 @@
+//! The emulated boards: Arm's MPS2+ with one of its images, each with a different core.
+//!
+//! UART0 carries the link and nothing else, UART1 the defmt log. The boards have no flash: their
+//! PSRAM plays it, which the emulator can keep in a file, so that policies outlive the emulator as
+//! they would a board's power.
+
+use agent_core::agent::{Action, Mode};
+use cortex_m::{interrupt::InterruptNumber, peripheral::NVIC};
+use embassy_executor::{InterruptExecutor, SendSpawner};
+use embedded_storage::nor_flash::{
+    ErrorType, NorFlash, NorFlashErrorKind, ReadNorFlash, check_erase, check_read, check_write,
+};
+use firmware::hardware::{Actuator, Hardware, PolicyFlash};
+
+use super::{
+    Board,
+    cmsdk::{
+        dual_timer::DualTimer,
+        uart::{BufferedUart, Registers},
+        watchdog::CmsdkWatchdog,
+    },
+    log, mishap,
+};
+
+#[cfg_attr(feature = "mps2-an386", path = "mps2_an386.rs")]
+#[cfg_attr(feature = "mps2-an500", path = "mps2_an500.rs")]
+#[cfg_attr(feature = "mps2-an505", path = "mps2_an505.rs")]
+mod image;
+
+/// How long the watchdog waits. Emulated time runs with the host's, which may have better things
+/// to do than emulating us, or makes this a core of a million instructions a second in order to
+/// count them: a real board's watchdog need not be so patient.
+const WATCHDOG_SECONDS: u64 = 8;
+
+/// The receive buffer only bridges the time until the node looks, frames gather elsewhere.
+type Link = BufferedUart<256>;
+
+pub type Input = &'static Link;
+pub type Output = &'static Link;
+pub type NodeHardware = Hardware<Psram, CmsdkWatchdog, Reported>;
+
+// SAFETY: the board's address map.
+static LINK: Link = Link::new(unsafe { Registers::at(image::LINK_UART) });
+// SAFETY: as above.
+const LOG: Registers = unsafe { Registers::at(image::LOG_UART) };
+
+embassy_time_driver::time_driver_impl!(
+    // SAFETY: as above, and nothing else uses the timer.
+    static TIMER: DualTimer = unsafe { DualTimer::new(image::DUAL_TIMER, image::CLOCK_HZ) }
+);
+
+/// Runs the node's task in an interrupt of its own and leaves thread mode to `wfi`: the emulator
+/// sleeps on `wfi`, but takes the `wfe` of embassy's thread executor for a no-op.
+static EXECUTOR: InterruptExecutor = InterruptExecutor::new();
+
+/// An interrupt by its number on this board.
+#[derive(Clone, Copy)]
+struct Interrupt(u16);
+
+// SAFETY: the numbers are those of the vector table below.
+unsafe impl InterruptNumber for Interrupt {
+    fn number(self) -> u16 {
+        self.0
+    }
+}
+
+type Vector = unsafe extern "C" fn();
+
+unsafe extern "C" {
+    fn DefaultHandler();
+}
+
+#[unsafe(link_section = ".vector_table.interrupts")]
+#[unsafe(no_mangle)]
+static __INTERRUPTS: [Vector; 64] = {
+    let mut vectors: [Vector; 64] = [DefaultHandler; 64];
+    vectors[image::LINK_RECEIVE as usize] = on_link_receive;
+    vectors[image::LINK_TRANSMIT as usize] = on_link_transmit;
+    vectors[image::TIMER as usize] = on_timer;
+    vectors[image::EXECUTOR as usize] = on_executor;
+    vectors
+};
+
+extern "C" fn on_link_receive() {
+    LINK.on_receive();
+}
+
+extern "C" fn on_link_transmit() {
+    LINK.on_transmit();
+}
+
+extern "C" fn on_timer() {
+    TIMER.on_interrupt();
+}
+
+extern "C" fn on_executor() {
+    // SAFETY: this is the executor's interrupt, unmasked by its `start`.
+    unsafe { EXECUTOR.on_interrupt() }
+}
+
+/// Switches the board on. To be called once, first.
+pub fn start() -> Option<(SendSpawner, Board)> {
+    let mut core = cortex_m::Peripherals::take()?;
+    // Nothing on this board tells why it was reset.
+    let (history, last_words) = mishap::begin(&mut core, None);
+    log::to(LOG);
+    TIMER.start();
+    LINK.enable();
+    // SAFETY: nothing relies on masking by priority; the handlers exist and are ready.
+    unsafe {
+        // Below the others: bytes are taken in while the node computes.
+        core.NVIC.set_priority(Interrupt(image::EXECUTOR), 0x80);
+        NVIC::unmask(Interrupt(image::TIMER));
+        NVIC::unmask(Interrupt(image::LINK_RECEIVE));
+        NVIC::unmask(Interrupt(image::LINK_TRANSMIT));
+    }
+    let hardware = Hardware {
+        board: image::NAME,
+        // SAFETY: `take` hands out the peripherals once, so this happens once.
+        slots: unsafe { Psram::slots() },
+        // SAFETY: as above, and the address map.
+        watchdog: unsafe {
+            let cycles = WATCHDOG_SECONDS * image::CLOCK_HZ;
+            CmsdkWatchdog::start(image::WATCHDOG, cycles as u32)
+        },
+        actuator: Reported {
+            mode: Mode::Waiting,
+        },
+        history,
+        last_words,
+        restart: mishap::restart,
+        provoke: mishap::PROVOKE,
+    };
+    let board = Board {
+        input: &LINK,
+        output: &LINK,
+        hardware,
+    };
+    Some((EXECUTOR.start(Interrupt(image::EXECUTOR)), board))
+}
+
+/// RAM that behaves like flash: programming clears bits and only an erase sets them again.
+pub struct Psram(&'static mut [u8]);
+
+impl Psram {
+    /// The two slots of the memory map.
+    ///
+    /// # Safety
+    /// To be called once: a slot is the only one who writes to its memory.
+    unsafe fn slots() -> [Self; 2] {
+        unsafe extern "C" {
+            static mut _slot_0: [u8; SLOT];
+            static mut _slot_1: [u8; SLOT];
+        }
+        // SAFETY: memory.x reserves them for this alone.
+        unsafe { [Self(&mut *&raw mut _slot_0), Self(&mut *&raw mut _slot_1)] }
+    }
+}
+
+/// Bytes of a slot, as in the memory map: the largest policy there is and a sector for its record.
+const SLOT: usize = 260 * 1024;
+
+impl ErrorType for Psram {
+    type Error = NorFlashErrorKind;
+}
+
+impl ReadNorFlash for Psram {
+    const READ_SIZE: usize = 1;
+
+    fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), NorFlashErrorKind> {
+        check_read(self, offset, bytes.len())?;
+        bytes.copy_from_slice(&self.0[offset as usize..][..bytes.len()]);
+        Ok(())
+    }
+
+    fn capacity(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl NorFlash for Psram {
+    const WRITE_SIZE: usize = 4;
+    const ERASE_SIZE: usize = 4096;
+
+    fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), NorFlashErrorKind> {
+        check_write(self, offset, bytes.len())?;
+        let cells = self.0[offset as usize..].iter_mut();
+        cells.zip(bytes).for_each(|(cell, byte)| *cell &= byte);
+        Ok(())
+    }
+
+    fn erase(&mut self, from: u32, to: u32) -> Result<(), NorFlashErrorKind> {
+        check_erase(self, from, to)?;
+        self.0[from as usize..to as usize].fill(0xff);
+        Ok(())
+    }
+}
+
+impl PolicyFlash for Psram {
+    fn bytes(&self) -> &[u8] {
+        self.0
+    }
+}
+
+/// There is nothing to move on this board: the host that simulates the field takes actions from
+/// the reports. The log tells when the agent changes its mind about how well it is.
+pub struct Reported {
+    mode: Mode,
+}
+
+impl Actuator for Reported {
+    fn apply(&mut self, action: &Action) {
+        if action.mode != self.mode {
+            defmt::info!("{} -> {}", self.mode, action.mode);
+            self.mode = action.mode;
+        }
+    }
+}

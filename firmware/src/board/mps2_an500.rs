@@ -1,0 +1,16 @@
+//! The AN500 image: a Cortex-M7 at 25 MHz.
+
+/// In reports, and for the emulator's `-M`.
+pub const NAME: &str = "mps2-an500";
+pub const CLOCK_HZ: u64 = 25_000_000;
+
+pub const LINK_UART: usize = 0x4000_4000;
+pub const LOG_UART: usize = 0x4000_5000;
+pub const DUAL_TIMER: usize = 0x4000_2000;
+pub const WATCHDOG: usize = 0x4000_8000;
+
+pub const LINK_RECEIVE: u16 = 0;
+pub const LINK_TRANSMIT: u16 = 1;
+pub const TIMER: u16 = 10;
+/// No device's: the software's.
+pub const EXECUTOR: u16 = 31;
