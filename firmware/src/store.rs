@@ -12,8 +12,9 @@
 //! Marks are written once, each in a unit of its own: a mark that was cut short counts as made.
 //!
 //! A new policy is *on trial* until its first control step on a valid observation is complete. Each
-//! start that begins such a step marks it tried; three tries that came to no end and the node goes
-//! back to the policy before. A start at which nothing is asked of the policy is no try.
+//! start that begins such a step marks it tried; after three tries that came to no end the node goes
+//! back to the policy before, if there still is one. A start at which nothing is asked of the policy
+//! is no try.
 
 use agent_core::{
     message::{CRC32, PolicyId, Slot, SlotState},
@@ -160,8 +161,14 @@ impl Known {
         }
     }
 
-    fn can_run(&self) -> bool {
-        matches!(self.slot.state, SlotState::OnTrial | SlotState::Proven)
+    /// How gladly the node would run it, if at all: rather an old policy than one that has brought
+    /// it down, rather that than none.
+    fn rank(&self) -> Option<(bool, u32)> {
+        match self.slot.state {
+            SlotState::OnTrial | SlotState::Proven => Some((true, self.generation)),
+            SlotState::GivenUp => Some((false, self.generation)),
+            SlotState::Empty | SlotState::Refused => None,
+        }
     }
 }
 
@@ -186,7 +193,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Looks both slots through and settles on the newest policy that can run.
+    /// Looks both slots through and settles on the newest policy that is good.
     pub fn open<S: PolicyFlash>(
         slots: &[S; 2],
         key: Option<[u8; 32]>,
@@ -201,12 +208,12 @@ impl Store {
         let known = slots
             .each_ref()
             .map(|flash| Known::of(flash, key.as_ref(), workspace));
-        let candidates = known.iter().zip(0u8..).filter(|(known, _)| known.can_run());
-        let active = candidates.max_by_key(|(known, _)| known.generation);
+        let ranked = known.iter().zip(0u8..);
+        let ranked = ranked.filter_map(|(known, slot)| known.rank().map(|rank| (rank, slot)));
         Self {
             key,
             known,
-            active: active.map(|(_, slot)| slot),
+            active: ranked.max().map(|(_, slot)| slot),
             marked: false,
         }
     }
@@ -278,15 +285,18 @@ impl Store {
 
     /// Whether the policy that runs has yet to prove itself.
     pub fn is_on_trial(&mut self) -> bool {
-        self.active.is_some() && self.used().slot.state == SlotState::OnTrial
+        let unproven = [SlotState::OnTrial, SlotState::GivenUp];
+        self.active.is_some() && unproven.contains(&self.used().slot.state)
     }
 
     /// Takes note in flash that the policy is about to take a step.
     pub fn begin_trial(&mut self, used: &mut impl PolicyFlash) {
         self.marked = true;
         let known = self.used();
-        Mark::Tried(known.tries.min(TRIES - 1)).make(used);
-        known.tries += 1;
+        if known.tries < TRIES {
+            Mark::Tried(known.tries).make(used);
+            known.tries += 1;
+        }
         log!(
             info,
             "on trial: try {=usize} of {=usize}",
