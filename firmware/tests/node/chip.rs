@@ -71,6 +71,8 @@ pub struct Chip<const W: usize, const E: usize> {
     /// On a multiple of 16 bytes.
     memory: Vec<u128>,
     power: Rc<Power>,
+    /// The next write flips a bit here.
+    pub weak_at: Option<usize>,
 }
 
 impl<const W: usize, const E: usize> Chip<W, E> {
@@ -79,6 +81,7 @@ impl<const W: usize, const E: usize> Chip<W, E> {
         Self {
             memory: vec![0; (2 * E).max(16384) / 16],
             power: power.clone(),
+            weak_at: None,
         }
     }
 
@@ -171,6 +174,9 @@ impl<const W: usize, const E: usize> NorFlash for Chip<W, E> {
         let bytes = &mut self.bytes_mut()[offset..offset + units.len()];
         assert!(bytes.iter().all(|b| *b == 0xff), "written twice: {offset}");
         change(bytes, |k| units[k], cut);
+        if let Some(at) = self.weak_at.take() {
+            self.bytes_mut()[at] ^= 1;
+        }
         cut.map_or(Ok(()), |_| Err(PowerIsOff))
     }
 }

@@ -6,7 +6,7 @@ use agent_core::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::rig::{self, Rig, first_action, id, large_policy, observation, policy, with_node};
+use crate::rig::{Rig, first_action, id, large_policy, observation, policy, with_node};
 
 const FIELD: [f32; 6] = [0.0, 0.5, 0.5, 0.5, 0.5, 0.0];
 
@@ -194,9 +194,32 @@ fn the_same_policy_again_is_an_update_like_any_other() {
             host.upload(&policy()).await;
             assert_eq!(host.slots().await.0, Some(slot));
         }
-        host.ask(rig::UNSIGNED, |r| {
-            assert!(matches!(r, Report::Rejected { .. }), "nothing to commit");
-        })
-        .await;
+        let reason = host.refusal(&[]).await;
+        assert!(reason.contains("no upload under way"), "{reason}");
+    });
+}
+
+/// As flash does that wears out. The step that finds it is not taken; the next one is the other's.
+#[test]
+fn a_policy_that_goes_bad_while_it_runs_gives_way_to_the_other() {
+    let mut rig = Rig::<4, 4096>::new();
+    rig.live(async |host, _| {
+        host.upload(&policy()).await;
+        host.observe(observation(&FIELD, 0)).await;
+        host.upload(&large_policy(0.1)).await;
+    });
+    // The mark of its first try is written, and a bit of the blob flips beside it.
+    rig.hardware.slots[1].weak_at = Some(3000);
+    rig.live(async |host, started| {
+        assert_eq!(started.policy, Some(id(&large_policy(0.1))));
+        let seen = observation(&FIELD, 0);
+        host.expect_rejection(Command::Observe(seen)).await;
+        assert_eq!(host.hello().await.policy, Some(id(&policy())));
+        assert_eq!(host.observe(seen).await, first_action(&policy(), &seen));
+        let states = [SlotState::Proven, SlotState::Refused];
+        assert_eq!(host.slots().await, (Some(0), states));
+        // The next one goes to the slot that failed.
+        host.upload(&large_policy(0.2)).await;
+        assert_eq!(host.slots().await.0, Some(1));
     });
 }
