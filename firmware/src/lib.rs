@@ -27,6 +27,7 @@ macro_rules! log {
 }
 
 pub mod admit;
+pub mod black_box;
 pub mod hardware;
 pub mod link;
 pub mod node;

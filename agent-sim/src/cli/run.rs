@@ -136,9 +136,11 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     let mut pictures = pictures(problem, &episode, &shown, &events, &source)?;
     let boards = rig.as_ref().filter(|rig| !rig.is_empty()).map(board_tables);
     if let (Some(rig), Some(boards)) = (&rig, &boards) {
-        let diaries: Vec<(String, Diary)> = (0..rig.len())
-            .map(|index| (rig.node(index).name.clone(), rig.node(index).diary.clone()))
-            .collect();
+        let diary = |index| {
+            let node = rig.node(index);
+            (node.name.clone(), node.diary.clone())
+        };
+        let diaries: Vec<(String, Diary)> = (0..rig.len()).map(diary).collect();
         let rows: Vec<report::Row<'_>> = diaries
             .iter()
             .map(|(name, diary)| (name.as_str(), diary))

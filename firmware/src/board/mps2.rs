@@ -116,6 +116,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
     }
     let hardware = Hardware {
         board: image::NAME,
+        policy_key: firmware::signature::POLICY_KEY,
         // SAFETY: `take` hands out the peripherals once, so this happens once.
         slots: unsafe { Psram::slots() },
         // SAFETY: as above, and the address map.
