@@ -11,7 +11,7 @@ use super::{VERSION, print, provenance, use_threads};
 use agent_core::policy::Policy;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::BlownUp;
-use agent_sim::fault::Fault;
+use agent_sim::fault::{self, Fault};
 use agent_sim::metrics::Score;
 use agent_sim::npy;
 use agent_sim::output::{OutputError, OutputFolder};
@@ -436,6 +436,11 @@ fn contenders<'p>(team: &Team, asked: &Experiment<'p>, alone: bool) -> Vec<Conte
         return list;
     }
     let faulty = !team.faults.is_empty() && team.kind != Kind::None;
+    // What happens to boards happens to no agent of this process.
+    let shared = team
+        .faults
+        .iter()
+        .any(|fault| !matches!(fault.kind, fault::Kind::Board(_)));
     if faulty {
         list.push(Contender {
             name: "without faults",
@@ -449,7 +454,7 @@ fn contenders<'p>(team: &Team, asked: &Experiment<'p>, alone: bool) -> Vec<Conte
     if team.kind == Kind::Policy {
         let law = team.problem.baseline_for(team.agents);
         list.push(Contender {
-            name: if faulty {
+            name: if shared {
                 "proportional, same faults"
             } else {
                 "proportional"

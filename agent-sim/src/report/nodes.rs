@@ -1,7 +1,7 @@
 //! What became of the boards of a run, below the error of its field.
 
 use super::axis::{Axis, BELOW, BESIDE, Frame};
-use super::curves::{Event, draw_title};
+use super::curves::{Event, draw_title, room_for};
 use super::svg::{self, DrawError, FINE, Surface};
 use super::{PROVENANCE, Shown, TIME, draw_errors, font, footed, line, text_width};
 use crate::problem::Problem;
@@ -61,11 +61,18 @@ pub fn nodes_picture(
             runs,
             events,
         )?;
-        draw_nodes(&below, problem, nodes)
+        let names = room_for(runs.iter().map(|run| run.name));
+        draw_nodes(&below, problem, nodes, names)
     })
 }
 
-fn draw_nodes(area: &Surface<'_>, problem: &Problem, nodes: &[Row<'_>]) -> Result<(), DrawError> {
+/// `margin` is what the curves above leave free for their names.
+fn draw_nodes(
+    area: &Surface<'_>,
+    problem: &Problem,
+    nodes: &[Row<'_>],
+    margin: i32,
+) -> Result<(), DrawError> {
     let fine = FINE as i32;
     let steps = nodes.iter().map(|(_, diary)| diary.states.len()).max();
     let steps = steps.unwrap_or(0).max(1);
@@ -75,8 +82,8 @@ fn draw_nodes(area: &Surface<'_>, problem: &Problem, nodes: &[Row<'_>]) -> Resul
         x: Axis::linear(TIME, 0.0, steps as f64 * dt),
         y: Axis::linear("", 0.0, 1.0),
         across: (
-            BESIDE.max(names.unwrap_or(0) + 16 * fine),
-            area.dim_in_pixel().0 as i32 - 24 * fine,
+            (BESIDE + 14 * fine).max(names.unwrap_or(0) + 16 * fine),
+            area.dim_in_pixel().0 as i32 - margin,
         ),
         down: (HEAD, HEAD + nodes.len() as i32 * ROW),
     };

@@ -5,31 +5,55 @@ use crate::link::{Link, LinkError};
 use agent_core::agent::Action;
 use agent_core::message::Observation;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often the other boards' lines are looked at while one is waited for.
+const GLANCE: Duration = Duration::from_millis(1);
+
+/// All boards of a run.
+pub(super) type Nodes = Arc<[Mutex<Node>]>;
+
+/// Locks a node. A thread that panicked elsewhere does not make it unusable.
+pub(super) fn lock(node: &Mutex<Node>) -> MutexGuard<'_, Node> {
+    node.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The link to an agent on a board.
-pub struct BoardLink(Arc<Mutex<Node>>);
+pub struct BoardLink {
+    nodes: Nodes,
+    index: usize,
+}
 
 impl BoardLink {
     /// To a fresh agent on that board.
-    pub(super) fn new(node: Arc<Mutex<Node>>) -> Self {
-        let link = Self(node);
-        link.node().reset();
-        link
+    pub(super) fn new(nodes: Nodes, index: usize) -> Self {
+        lock(&nodes[index]).reset();
+        Self { nodes, index }
     }
 
-    fn node(&self) -> MutexGuard<'_, Node> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Takes in what other boards have answered meanwhile, so that they are not thought as slow as
+    /// the one that is waited for.
+    fn glance_at_others(&self, now_us: u64) {
+        let others = self.nodes.iter().enumerate();
+        for (_, node) in others.filter(|(index, _)| *index != self.index) {
+            if let Ok(mut node) = node.try_lock() {
+                node.listen(now_us, Instant::now());
+            }
+        }
     }
 }
 
 /// What goes wrong on a line is the node's to note and to mend: to the swarm the agent is silent.
 impl Link for BoardLink {
     fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
-        self.node().send(observation);
+        lock(&self.nodes[self.index]).send(observation);
         Ok(())
     }
 
     fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
-        Ok(self.node().receive(now_us))
+        while !lock(&self.nodes[self.index]).listen(now_us, Instant::now() + GLANCE) {
+            self.glance_at_others(now_us);
+        }
+        Ok(lock(&self.nodes[self.index]).take_answer(now_us))
     }
 }

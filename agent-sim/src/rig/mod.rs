@@ -23,11 +23,12 @@ pub use node::{Node, Payload, cause};
 
 use crate::fault::{BoardFault, Fault, Kind, Who, draw_count};
 use cable::Cable;
+use link::{Nodes, lock};
 use node_link::device_log::{Decoder, Follower};
 use node_link::{BoardError, BoardOptions, Clock, EmulatedBoard, NodeStatus, Session, serial, tcp};
 use rayon::prelude::*;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How the field and the boards keep time together.
@@ -107,7 +108,7 @@ pub struct Setup {
 
 /// The boards of a run.
 pub struct Rig {
-    nodes: Vec<Arc<Mutex<Node>>>,
+    nodes: Nodes,
     faults: Vec<Planned>,
     pace: Pace,
 }
@@ -172,7 +173,7 @@ impl Rig {
                     why,
                 });
             }
-            Arc::new(Mutex::new(node))
+            Mutex::new(node)
         });
         let rig = Self {
             nodes: nodes.collect(),
@@ -185,18 +186,20 @@ impl Rig {
     /// The rig, with the faults of boards among `faults` for a run of `steps` steps.
     pub fn with_faults(mut self, faults: &[Fault], steps: usize, seed: u64) -> Self {
         let step = |share: f64| (share * steps as f64).round() as usize;
-        let planned = faults.iter().enumerate().filter_map(|(index, fault)| {
+        let mut hit = Vec::new();
+        for (index, fault) in faults.iter().enumerate() {
             let Kind::Board(kind) = fault.kind else {
-                return None;
+                continue;
             };
-            Some(Planned {
+            let victims = self.victims(&fault.who, &hit, seed, index);
+            hit.extend(&victims);
+            self.faults.push(Planned {
                 fault: kind,
                 begins: step(fault.at),
                 ends: fault.until.map(step),
-                victims: self.victims(&fault.who, seed, index),
-            })
-        });
-        self.faults = planned.collect();
+                victims,
+            });
+        }
         self
     }
 
@@ -209,7 +212,8 @@ impl Rig {
         self
     }
 
-    fn victims(&self, who: &Who, seed: u64, index: usize) -> Vec<usize> {
+    /// Boards are drawn from those that were not `hit` before, as long as there are enough.
+    fn victims(&self, who: &Who, hit: &[usize], seed: u64, index: usize) -> Vec<usize> {
         match who {
             Who::Boards { link, count } => {
                 let of_kind = |node: &usize| link.is_none_or(|kind| self.node(*node).kind == kind);
@@ -217,8 +221,11 @@ impl Rig {
                 match count {
                     None => all,
                     Some(count) => {
-                        let drawn = draw_count(*count, all.len(), seed, index);
-                        drawn.into_iter().map(|k| all[k]).collect()
+                        let fresh = all.iter().copied().filter(|node| !hit.contains(node));
+                        let fresh: Vec<usize> = fresh.collect();
+                        let from = if fresh.len() < *count { all } else { fresh };
+                        let drawn = draw_count(*count, from.len(), seed, index);
+                        drawn.into_iter().map(|k| from[k]).collect()
                     }
                 }
             }
@@ -239,17 +246,13 @@ impl Rig {
 
     /// The link to an agent that is on a board; the agent begins anew.
     pub fn link(&self, agent: usize) -> Option<BoardLink> {
-        self.nodes
-            .get(agent)
-            .map(|node| BoardLink::new(node.clone()))
+        let exists = agent < self.nodes.len();
+        exists.then(|| BoardLink::new(self.nodes.clone(), agent))
     }
 
     /// A board.
     pub fn node(&self, index: usize) -> MutexGuard<'_, Node> {
-        // A thread that panicked elsewhere does not make a node unusable.
-        self.nodes[index]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.nodes[index])
     }
 
     /// Breaks and mends what is due before `step`, counted from 0.
@@ -348,6 +351,12 @@ fn power(node: &mut Node, act: impl FnOnce(&mut EmulatedBoard)) {
     }
 }
 
+/// What a board is called in reports.
+fn short(machine: node_link::Machine) -> &'static str {
+    let name = machine.name();
+    name.strip_prefix("mps2-").unwrap_or(name)
+}
+
 /// Where one board is.
 enum Place {
     Qemu { machine: node_link::Machine },
@@ -370,7 +379,7 @@ fn places(boards: &Boards) -> Vec<(String, Place)> {
         Boards::Qemu { count, machine } => {
             let place = |_| Place::Qemu { machine: *machine };
             (0..*count)
-                .map(|k| (format!("{} {k}", machine.name()), place(k)))
+                .map(|k| (format!("{} {k}", short(*machine)), place(k)))
                 .collect()
         }
         Boards::Serial { port, baud } => vec![(

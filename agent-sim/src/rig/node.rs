@@ -54,6 +54,10 @@ pub struct Node {
     contact: Contact,
     /// When the last observation went out and its number.
     asked: Option<(Instant, u32)>,
+    /// How long after that it is sent again.
+    resend_after: Duration,
+    /// The action that answers it, and the time that took.
+    answer: Option<(Action, Duration)>,
     /// The last action and the time of the observation that it answers.
     last: Option<(Action, u64)>,
     asked_at_us: u64,
@@ -82,6 +86,8 @@ impl Node {
             step: 0,
             contact: Contact::Silent(Instant::now()),
             asked: None,
+            resend_after: RESEND,
+            answer: None,
             last: None,
             asked_at_us: 0,
         }
@@ -137,6 +143,8 @@ impl Node {
 
     pub(super) fn send(&mut self, observation: &Observation<'_>) {
         self.asked = None;
+        self.answer = None;
+        self.resend_after = RESEND;
         self.asked_at_us = observation.now_us;
         if !self.is_answering() {
             self.look_for();
@@ -153,40 +161,22 @@ impl Node {
         }
     }
 
-    /// The answer to the last observation, or what the board's actuator is taken to do without one.
-    pub(super) fn receive(&mut self, now_us: u64) -> Option<Action> {
-        let before = self.diary.states.len();
-        let action = self.answer(now_us);
-        if self.diary.states.len() == before {
-            self.diary.states.push(match self.contact {
-                Contact::Answering => State::Late,
-                Contact::Silent(_) => State::Silent,
-            });
-        }
-        match (action, self.contact) {
-            (None, Contact::Answering) => self.held(now_us),
-            _ => action,
-        }
-    }
-
-    /// A board that has not answered yet goes on with what it did, until its action is too old.
-    fn held(&self, now_us: u64) -> Option<Action> {
-        let (action, at_us) = self.last?;
-        let late_us = self.payload.as_ref().map_or(0, |payload| payload.late_us);
-        (now_us.saturating_sub(at_us) <= late_us).then_some(action)
-    }
-
-    fn answer(&mut self, now_us: u64) -> Option<Action> {
-        let (sent, number) = self.asked?;
-        let deadline = self.pace.deadline(sent, now_us);
-        let mut resend = RESEND;
+    /// Hears what the node has to say until it has answered the last observation, or `until`. True
+    /// when there is nothing more to wait for in this step.
+    pub(super) fn listen(&mut self, now_us: u64, until: Instant) -> bool {
         loop {
-            let until = match self.pace.is_lock_step() {
-                true => deadline.min(sent + resend),
+            let Some((sent, number)) = self.asked else {
+                return true;
+            };
+            let deadline = self.pace.deadline(sent, now_us);
+            let resend = match self.pace.is_lock_step() {
+                true => sent + self.resend_after,
                 false => deadline,
             };
-            let session = self.session.as_mut()?;
-            let came = match session.receive(until) {
+            let Some(session) = &mut self.session else {
+                return true;
+            };
+            let came = match session.receive(until.min(deadline).min(resend)) {
                 Ok(None) => Came::Nothing,
                 Ok(Some((UNASKED, Report::Hello(hello)))) => Came::Start(hello),
                 Ok(Some((answered, Report::Action { action, .. }))) => {
@@ -198,50 +188,69 @@ impl Node {
                 Ok(Some(_)) => continue,
                 Err(error) => Came::Break(error.to_string()),
             };
+            let now = Instant::now();
             match came {
                 Came::Action(answered, action) if answered == number => {
+                    self.asked = None;
+                    self.answer = Some((action, sent.elapsed()));
                     self.last = Some((action, self.asked_at_us));
-                    self.diary.heard(action.mode, sent.elapsed());
-                    return Some(action);
                 }
-                Came::Action(_, action) => {
-                    // Late: it was meant for an earlier observation, but is newer than what we have.
-                    if !self.pace.is_lock_step() {
-                        self.last = Some((action, now_us));
-                    }
+                // Late: meant for an earlier observation, but newer than what we have.
+                Came::Action(_, action) if !self.pace.is_lock_step() => {
+                    self.last = Some((action, now_us));
                 }
+                Came::Action(..) => {}
                 Came::Start(hello) => {
                     // It lost the observation with its memory.
-                    self.greet(hello);
                     self.asked = None;
-                    return None;
+                    self.greet(hello);
                 }
                 Came::Refusal(reason) => {
+                    self.asked = None;
                     self.note(format!("refused the observation: {reason}"));
-                    return None;
                 }
-                Came::Break(error) => {
-                    self.fall_silent(&error);
-                    return None;
-                }
-                Came::Nothing if Instant::now() >= deadline => {
+                Came::Break(error) => self.fall_silent(&error),
+                Came::Nothing if now >= deadline => {
+                    self.asked = None;
                     if self.pace.is_lock_step() {
                         let waited = self.pace.patience.as_secs_f64();
                         self.fall_silent(&format!("no answer within {waited} s"));
                     } else if self.has_been_late_for_long(now_us) {
                         self.fall_silent("no answer for a long time");
                     }
-                    return None;
                 }
-                Came::Nothing => {
-                    resend *= 3;
+                Came::Nothing if now >= resend => {
+                    self.resend_after *= 3;
                     if let Err(error) = session.resend() {
                         self.fall_silent(&error.to_string());
-                        return None;
                     }
                 }
+                Came::Nothing => return false,
             }
         }
+    }
+
+    /// The answer to the last observation, or what the board's actuator is taken to do without one.
+    pub(super) fn take_answer(&mut self, now_us: u64) -> Option<Action> {
+        if let Some((action, latency)) = self.answer.take() {
+            self.diary.heard(action.mode, latency);
+            return Some(action);
+        }
+        self.diary.states.push(match self.contact {
+            Contact::Answering => State::Late,
+            Contact::Silent(_) => State::Silent,
+        });
+        match self.contact {
+            Contact::Answering => self.held(now_us),
+            Contact::Silent(_) => None,
+        }
+    }
+
+    /// A board that has not answered yet goes on with what it did, until its action is too old.
+    fn held(&self, now_us: u64) -> Option<Action> {
+        let (action, at_us) = self.last?;
+        let late_us = self.payload.as_ref().map_or(0, |payload| payload.late_us);
+        (now_us.saturating_sub(at_us) <= late_us).then_some(action)
     }
 
     /// In real time a node may miss some steps before it is given up.
