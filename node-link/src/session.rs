@@ -153,6 +153,12 @@ impl Session {
         }
     }
 
+    /// The same session with something in between: a line with faults, a recorder.
+    pub fn through(mut self, wrap: impl FnOnce(Box<dyn Transport>) -> Box<dyn Transport>) -> Self {
+        self.transport = wrap(self.transport);
+        self
+    }
+
     /// Numbers a command and sends it; returns the number, which its answer will have.
     pub fn send(&mut self, command: &Command<'_>) -> Result<u32, SessionError> {
         let number = match self.number.wrapping_add(1) {

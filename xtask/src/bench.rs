@@ -13,12 +13,8 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    firmware::root,
-    observations::{Blob, Scene},
-    peer,
-    setup::Toolchain,
-};
+use crate::{firmware::root, peer, setup::Toolchain};
+use xtask::observations::{Blob, Scene};
 
 /// Each instruction takes 2^10 ns of emulated time, so that the node's clock, which ticks every
 /// microsecond, resolves single ones.

@@ -5,11 +5,10 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
 };
-use xtask::c_example;
+use xtask::{c_example, observations::Blob};
 
 use crate::{
     firmware::{root, succeed, target_folder},
-    observations::Blob,
     setup::{C_COMPILER, TARGET, Toolchain},
 };
 

@@ -2,15 +2,16 @@
 //!
 //! [`stages`] runs all that CI runs; [`setup`] finds or installs the tools for the firmware;
 //! [`firmware`] builds the image of a [`board`], which is measured and run; [`c_library`] does so
-//! with agent-core for C; [`fuzz`] and [`sanitize`] look for what tests do not think of.
+//! with agent-core for C; [`fuzz`] and [`sanitize`] look for what tests do not think of;
+//! [`endurance`] puts a link and a node through more than they will ever see.
 
 mod bench;
 mod board;
 mod c_library;
+mod endurance;
 mod firmware;
 mod fuzz;
 mod host_bench;
-mod observations;
 mod peer;
 mod run;
 mod sanitize;
@@ -22,6 +23,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use board::{Board, Image};
 use clap::{Parser, Subcommand, ValueEnum};
+use endurance::Place;
 
 /// Automation for this workspace.
 #[derive(Parser)]
@@ -55,6 +57,17 @@ enum Task {
     /// Measure on this machine.
     #[command(subcommand)]
     Bench(Bench),
+    /// Control an agent over a line that drops, corrupts, doubles and reorders 1 % of the frames
+    /// each: no wrong action, no dead-lock, no leak.
+    Soak {
+        #[command(flatten)]
+        options: endurance::Options,
+        /// Where the node is.
+        #[arg(long, value_enum, default_value = "host")]
+        link: Place,
+    },
+    /// Send malformed frames to a live emulated node, which must go on answering.
+    Torture(endurance::Options),
     /// The node's image: build it, measure it, run it in the emulator.
     #[command(subcommand)]
     Firmware(Firmware),
@@ -110,6 +123,17 @@ fn main() -> ExitCode {
         Task::Sanitize => sanitize::address(),
         Task::Miri => sanitize::in_miri(),
         Task::Bench(Bench::Host) => host_bench::run(),
+        Task::Soak {
+            options,
+            link: Place::Host,
+        } => endurance::soak_link(&options, None),
+        Task::Soak {
+            options,
+            link: Place::Qemu,
+        } => bootable_image().and_then(|image| endurance::soak_link(&options, Some(&image))),
+        Task::Torture(options) => {
+            bootable_image().and_then(|image| endurance::torture_node(&options, &image))
+        }
         Task::Firmware(task) => firmware(task),
     };
     match result {
@@ -134,6 +158,13 @@ fn boards(name: &str) -> Result<Boards, String> {
         format!("there is no such board: there are {names}, and `all` of them")
     })?;
     Ok(Boards(vec![board]))
+}
+
+/// The node's image, and something to boot it in.
+fn bootable_image() -> anyhow::Result<PathBuf> {
+    let elf = firmware::build(&setup::toolchain()?, Image::of(Board::An386))?;
+    setup::emulator()?;
+    Ok(elf)
 }
 
 fn firmware(task: Firmware) -> anyhow::Result<()> {

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use node_link::{BoardOptions, EmulatedBoard, Session, device_log::Decoder};
 use std::{path::Path, time::Duration};
 
-use crate::observations::{Blob, Scene};
+use xtask::observations::{Blob, Scene};
 
 /// Longest wait for one action.
 const PATIENCE: Duration = Duration::from_secs(20);
