@@ -213,3 +213,147 @@ impl Direction {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// A line whose other end says what it hears.
+    #[derive(Default)]
+    struct Echo(VecDeque<u8>);
+
+    impl Transport for Echo {
+        fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+            self.0.extend(bytes);
+            Ok(())
+        }
+
+        fn receive(&mut self, buffer: &mut [u8], _: Instant) -> io::Result<usize> {
+            io::Read::read(&mut self.0, buffer)
+        }
+
+        fn reopen(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What comes back of `count` frames of two bytes, each with its number.
+    fn come_back(faults: Faults, count: u8) -> (Vec<Vec<u8>>, Befallen) {
+        let mut line = Unreliable::new(Box::new(Echo::default()), faults, 7);
+        for number in 1..=count {
+            line.send(&[number, number, 0]).unwrap();
+        }
+        let mut heard = Vec::new();
+        let mut buffer = [0; 5];
+        loop {
+            match line.receive(&mut buffer, Instant::now()).unwrap() {
+                0 => break,
+                length => heard.extend(&buffer[..length]),
+            }
+        }
+        let frames = heard.split(|byte| *byte == 0).map(<[u8]>::to_vec);
+        (frames.collect(), line.tally().befallen())
+    }
+
+    fn whole(count: u8) -> Vec<Vec<u8>> {
+        let frames = (1..=count).map(|number| vec![number, number]);
+        frames.chain([vec![]]).collect()
+    }
+
+    #[test]
+    fn a_line_without_faults_is_none() {
+        let (frames, befallen) = come_back(Faults::default(), 100);
+        assert_eq!(frames, whole(100));
+        // There and back.
+        let expected = Befallen {
+            frames: 200,
+            ..Befallen::default()
+        };
+        assert_eq!(befallen, expected);
+    }
+
+    #[test]
+    fn each_fault_does_what_its_name_says() {
+        let (frames, _) = come_back(
+            Faults {
+                drop: 1.0,
+                ..Faults::default()
+            },
+            9,
+        );
+        assert_eq!(frames, whole(0));
+
+        let doubled = Faults {
+            duplicate: 1.0,
+            ..Faults::default()
+        };
+        let (frames, befallen) = come_back(doubled, 1);
+        // Doubled there, and both doubled back.
+        assert_eq!(
+            frames,
+            [vec![1, 1], vec![1, 1], vec![1, 1], vec![1, 1], vec![]]
+        );
+        assert_eq!(befallen.duplicated, 3);
+
+        let corrupted = Faults {
+            corrupt: 1.0,
+            ..Faults::default()
+        };
+        assert_ne!(come_back(corrupted, 20).0, whole(20));
+
+        let reordered = Faults {
+            reorder: 0.2,
+            ..Faults::default()
+        };
+        let (mut frames, befallen) = come_back(reordered, 100);
+        assert!(befallen.reordered > 10);
+        assert_ne!(frames, whole(100));
+        // All there but for those that are still held back at the end.
+        frames.sort();
+        frames.dedup();
+        assert!(frames.len() > 95, "{}", frames.len());
+    }
+
+    #[test]
+    fn faults_come_as_often_as_asked_and_the_same_for_the_same_seed() {
+        let faults = Faults::each(0.1);
+        let counts = |befallen: Befallen| {
+            [
+                befallen.dropped,
+                befallen.corrupted,
+                befallen.duplicated,
+                befallen.reordered,
+            ]
+        };
+        let mut line = Unreliable::new(Box::new(Echo::default()), faults, 1);
+        for _ in 0..10_000 {
+            line.send(&[1, 2, 3, 0]).unwrap();
+        }
+        for count in counts(line.tally().befallen()) {
+            // 1000 expected with a deviation of 30: five of them either way.
+            assert!((850..1150).contains(&count), "{count}");
+        }
+        assert_eq!(come_back(faults, 200), come_back(faults, 200));
+    }
+
+    #[test]
+    fn waiting_for_frames_that_are_all_lost_ends_at_the_deadline() {
+        struct Silence;
+        impl Transport for Silence {
+            fn send(&mut self, _: &[u8]) -> io::Result<()> {
+                Ok(())
+            }
+            fn receive(&mut self, _: &mut [u8], deadline: Instant) -> io::Result<usize> {
+                std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
+                Ok(0)
+            }
+            fn reopen(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut line = Unreliable::new(Box::new(Silence), Faults::each(0.1), 1);
+        let deadline = Instant::now() + Duration::from_millis(20);
+        assert_eq!(line.receive(&mut [0; 8], deadline).unwrap(), 0);
+    }
+}

@@ -45,15 +45,25 @@ pub fn policy() -> Vec<u8> {
 
 /// The same with another window, of which 4 samples are taken.
 pub fn policy_that_sees(window: u16) -> Vec<u8> {
-    encoded(window, &[(4, 1)], 0.25)
+    encoded(window, &[(4, 1)], 0.25, TIMING)
+}
+
+/// The same in more of a hurry to fail safe.
+pub fn hasty_policy() -> Vec<u8> {
+    let hasty = Timing {
+        period_us: 1_000,
+        late_us: 2_000,
+        fail_safe_us: 6_000,
+    };
+    encoded(4, &[(4, 1)], 0.25, hasty)
 }
 
 /// A policy of a few kilobytes that nobody else's force is like.
 pub fn large_policy(gain: f32) -> Vec<u8> {
-    encoded(4, &[(4, 32), (32, 32), (32, 1)], gain)
+    encoded(4, &[(4, 32), (32, 32), (32, 1)], gain, TIMING)
 }
 
-fn encoded(window: u16, layers: &[(u16, u16)], gain: f32) -> Vec<u8> {
+fn encoded(window: u16, layers: &[(u16, u16)], gain: f32, timing: Timing) -> Vec<u8> {
     let dense = |&(inputs, outputs): &(u16, u16)| Dense {
         inputs,
         outputs,
@@ -87,7 +97,7 @@ fn encoded(window: u16, layers: &[(u16, u16)], gain: f32) -> Vec<u8> {
             keep_out: Default::default(),
             ..Limits::default()
         },
-        timing: TIMING,
+        timing,
         workspace: 0,
         provenance: Provenance {
             tool: "test",
@@ -292,13 +302,14 @@ pub fn hello(report: Report<'_>) -> Hello {
     }
 }
 
-/// What the actuator was told, in order.
+/// What the actuator was told, in order, and when.
 #[derive(Default)]
-pub struct Told(pub Vec<Action>);
+pub struct Told(pub Vec<Action>, pub Vec<Instant>);
 
 impl Actuator for Told {
     fn apply(&mut self, action: &Action) {
         self.0.push(*action);
+        self.1.push(Instant::now());
     }
 }
 

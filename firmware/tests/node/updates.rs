@@ -4,6 +4,7 @@ use agent_core::{
     agent::Mode,
     message::{Command, Mishap, Report, SlotState},
 };
+use firmware::store::RECORD_AREA;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::rig::{Rig, first_action, id, large_policy, observation, policy, with_node};
@@ -37,6 +38,8 @@ fn updates_go_to_the_slots_in_turn_and_a_first_step_proves_them() {
         host.upload(&large_policy(0.1)).await;
         assert_eq!(host.slots().await, (Some(1), [proven, on_trial]));
         host.observe(observation(&FIELD, 0)).await;
+        host.begin(&large_policy(0.2)).await;
+        assert_eq!(host.slots().await, (Some(1), [empty, proven]));
         host.upload(&large_policy(0.2)).await;
         assert_eq!(host.slots().await, (Some(0), [on_trial, proven]));
     });
@@ -179,12 +182,20 @@ fn a_policy_that_has_gone_bad_in_flash_is_told_and_the_other_runs() {
         host.upload(&policy()).await;
         host.upload(&large_policy(0.1)).await;
     });
+    let expect_the_other = |rig: &mut Rig<4, 4096>| {
+        rig.live(async |host, started| {
+            assert_eq!(started.policy, Some(id(&policy())));
+            let states = [SlotState::OnTrial, SlotState::Refused];
+            assert_eq!(host.slots().await, (Some(0), states));
+        });
+    };
     rig.hardware.slots[1].bytes_mut()[3000] ^= 1;
-    rig.live(async |host, started| {
-        assert_eq!(started.policy, Some(id(&policy())));
-        let states = [SlotState::OnTrial, SlotState::Refused];
-        assert_eq!(host.slots().await, (Some(0), states));
-    });
+    expect_the_other(&mut rig);
+    // A whole policy, but not the one of which the record speaks.
+    let stranger = large_policy(0.2);
+    let blob = &mut rig.hardware.slots[1].bytes_mut()[RECORD_AREA..];
+    blob[..stranger.len()].copy_from_slice(&stranger);
+    expect_the_other(&mut rig);
 }
 
 #[test]

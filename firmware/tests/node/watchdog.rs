@@ -5,9 +5,9 @@ use agent_core::{
     message::{Command, Mishap},
 };
 use embassy_time::{Duration, Instant, Timer};
-use firmware::hardware::HEARTBEAT;
+use firmware::{hardware::HEARTBEAT, link::WRITE_TIMEOUT};
 
-use crate::rig::{Rig, observation, policy};
+use crate::rig::{Rig, Told, hasty_policy, observation, policy};
 
 /// What any board's watchdog gives at least.
 const BITE: Duration = Duration::from_millis(4 * HEARTBEAT.as_millis());
@@ -84,29 +84,24 @@ fn a_step_that_does_not_end_is_not_fed() {
     assert!(longest_hunger(&rig, start) > BITE);
 }
 
+/// The agent fails safe 6 ms after its last observation, the report is given up after 100.
 #[test]
 fn a_host_that_does_not_read_keeps_nobody_from_failing_safe() {
     let mut rig = Rig::<4, 4096>::new();
     rig.live(async |host, _| {
-        host.upload(&policy()).await;
-        let mut number = 1000;
-        // Answers until the line is full, and one more that waits for room.
-        while host.from_node.free_capacity() > 64 {
-            number += 1;
-            host.send(number, &Command::Observe(observation(&[1.0; 6], 0)))
-                .await;
-            Timer::after(Duration::from_micros(200)).await;
-        }
-        for _ in 0..4 {
-            number += 1;
-            host.send(number, &Command::Observe(observation(&[1.0; 6], 0)))
-                .await;
-        }
-        let waits_from = Instant::now();
-        Timer::after(Duration::from_millis(90)).await;
-        assert!(waits_from.elapsed() < Duration::from_millis(100));
+        host.upload(&hasty_policy()).await;
+        // The first step of a policy is told from the others: it is proved.
+        host.observe(observation(&[1.0; 6], 0)).await;
+        let room = host.from_node.free_capacity();
+        host.from_node.write_all(&vec![1; room]).await;
+        host.send(1000, &Command::Observe(observation(&[1.0; 6], 1_000)))
+            .await;
+        Timer::after(2 * WRITE_TIMEOUT).await;
     });
-    // 90 ms into the 100 that a report may take to be written, 60 of which make an agent fail safe.
-    let last = rig.hardware.actuator.0.last().unwrap();
-    assert_eq!(last.mode, Mode::FailedSafe);
+    let Told(actions, when) = &rig.hardware.actuator;
+    let last = |mode| actions.iter().rposition(|action| action.mode == mode);
+    let (acted, safe) = (last(Mode::Active).unwrap(), last(Mode::FailedSafe).unwrap());
+    assert!(when[safe] > when[acted]);
+    let blind = when[safe] - when[acted];
+    assert!(blind < WRITE_TIMEOUT, "{} us", blind.as_micros());
 }

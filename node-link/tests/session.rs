@@ -1,0 +1,287 @@
+//! A session against nodes that misbehave, over a connection that is real.
+
+use agent_core::message::{
+    Command, FrameReader, Hello, Mishap, PROTOCOL, Report, ResetCause, UNASKED, decode_frame,
+    encode_frame,
+};
+use node_link::{Session, SessionError, tcp};
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const HELLO: Hello = Hello {
+    policy: None,
+    reset: ResetCause::PowerOn,
+    boots: 1,
+};
+
+fn frame(number: u32, report: &Report) -> Vec<u8> {
+    encode_frame(number, report, &mut [0; 256])
+        .unwrap()
+        .to_vec()
+}
+
+/// The line as a node sees it.
+struct Line(TcpStream);
+
+impl Line {
+    fn put(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).unwrap();
+    }
+
+    fn answer(&mut self, number: u32, report: Report) {
+        self.put(&frame(number, &report));
+    }
+
+    fn hang_up(&mut self) {
+        self.0.shutdown(Shutdown::Both).unwrap();
+    }
+}
+
+/// Where a node listens that does `act` with each command, one connection after the other.
+fn node(mut act: impl FnMut(&mut Line, u32, Command) + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut line = Line(stream.unwrap());
+            let mut frames = FrameReader::<4096>::new();
+            let mut byte = [0];
+            while let Ok(1) = line.0.read(&mut byte) {
+                let Some(frame) = frames.push(byte[0]) else {
+                    continue;
+                };
+                let (number, command) = decode_frame(frame.unwrap()).unwrap();
+                act(&mut line, number, command);
+            }
+        }
+    });
+    address
+}
+
+fn session(address: &str) -> Session {
+    Session::new(tcp::connect(address).unwrap())
+}
+
+#[test]
+fn an_answer_is_found_among_garbage() {
+    let mut session = session(&node(|line, number, _| {
+        let good = frame(number, &Report::Hello(HELLO));
+        line.put(b"boot loader 1.0\r\n\0"); // damaged
+        line.put(&good[..good.len() / 2]); // cut: damaged
+        line.put(&[0, 0, 0]);
+        line.put(&[1; 5000]); // longer than any report
+        line.put(&[0]);
+        line.put(&good);
+    }));
+    assert_eq!(session.hello(PATIENCE).unwrap(), HELLO);
+    assert_eq!(session.counters().damaged, 3);
+    assert_eq!(session.counters().received, 1);
+}
+
+#[test]
+fn a_late_or_doubled_answer_is_never_taken_for_the_one_waited_for() {
+    let mut session = session(&node(|line, number, command| match command {
+        Command::Hello => line.answer(number, Report::Hello(HELLO)),
+        _ => {
+            line.answer(number - 1, Report::Stored { next: 7 });
+            line.answer(number, Report::Stored { next: number });
+            line.answer(number, Report::Stored { next: number });
+        }
+    }));
+    session.hello(PATIENCE).unwrap();
+    for asked in 2..=5 {
+        let report = session.ask(&Command::Reset, PATIENCE).unwrap();
+        assert_eq!(report, Report::Stored { next: asked });
+    }
+    // Before each of the four answers one of the question before, and from the second on also the
+    // other half of the pair before it.
+    assert_eq!(session.counters().late, 4 + 3);
+}
+
+#[test]
+fn a_command_that_was_lost_is_sent_again_with_its_number() {
+    let mut seen = Vec::new();
+    let mut session = session(&node(move |line, number, _| {
+        if seen.contains(&number) {
+            line.answer(number, Report::Hello(HELLO));
+        }
+        seen.push(number);
+    }));
+    for _ in 0..3 {
+        session.hello(PATIENCE).unwrap();
+    }
+    assert_eq!(session.counters().sent, 3);
+    assert_eq!(session.counters().resent, 3);
+}
+
+#[test]
+fn a_silent_node_is_given_up_on_in_time() {
+    let mut session = session(&node(|_, _, _| ()));
+    let patience = Duration::from_millis(200);
+    let start = Instant::now();
+    match session.hello(patience) {
+        Err(SessionError::Timeout(waited)) => assert_eq!(waited, patience),
+        other => panic!("{other:?}"),
+    }
+    assert!(start.elapsed() >= patience);
+    assert!(session.counters().resent > 0);
+}
+
+#[test]
+fn a_line_that_is_cut_in_mid_frame_works_again_once_reopened() {
+    let mut first = true;
+    let mut session = session(&node(move |line, number, _| {
+        let good = frame(number, &Report::Hello(HELLO));
+        if std::mem::take(&mut first) {
+            line.put(&good[..4]);
+            line.hang_up();
+        } else {
+            line.put(&good);
+        }
+    }));
+    let error = session.hello(PATIENCE).unwrap_err();
+    assert!(matches!(error, SessionError::Line(_)), "{error}");
+    assert!(error.to_string().contains("closed the line"), "{error}");
+    // Until it is opened again it stays broken, and says so at once.
+    let error = session.hello(PATIENCE).unwrap_err();
+    assert!(error.to_string().contains("not connected"), "{error}");
+    session.reopen().unwrap();
+    assert_eq!(session.hello(PATIENCE).unwrap(), HELLO);
+    assert_eq!(session.counters().reopened, 1);
+    // The half frame of the old connection is not part of the new one's first.
+    assert_eq!(session.counters().damaged, 0);
+}
+
+#[test]
+fn nobody_to_reopen_to_is_told_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut session = session(&listener.local_addr().unwrap().to_string());
+    drop(listener.accept());
+    drop(listener);
+    assert!(session.hello(PATIENCE).is_err());
+    let start = Instant::now();
+    let error = session.reopen().unwrap_err();
+    assert!(error.to_string().contains("cannot reach"), "{error}");
+    // Ten times what is promised: the machine may be busy.
+    assert!(start.elapsed() < Duration::from_millis(500));
+    assert_eq!(session.counters().reopened, 0);
+}
+
+#[test]
+fn a_node_of_another_protocol_is_told_by_its_version() {
+    let mut session = session(&node(|line, number, _| {
+        let mut plain = vec![PROTOCOL + 1, number as u8, 0, 42];
+        plain.extend(agent_core::message::CRC32.checksum(&plain).to_le_bytes());
+        let mut coded = vec![0; cobs::max_encoding_length(plain.len())];
+        let length = cobs::encode(&plain, &mut coded);
+        line.put(&coded[..length]);
+        line.put(&[0]);
+    }));
+    let error = session.hello(PATIENCE).unwrap_err();
+    assert!(matches!(error, SessionError::Protocol { node: 4 }));
+    let message = error.to_string();
+    assert!(message.contains("protocol 4"), "{message}");
+    assert!(message.contains("cargo xtask firmware build"), "{message}");
+}
+
+#[test]
+fn a_start_nobody_asked_for_is_noticed_and_answers_a_restart() {
+    let started = Hello {
+        reset: ResetCause::Command,
+        boots: 2,
+        ..HELLO
+    };
+    let mut session = session(&node(move |line, number, command| match command {
+        Command::Restart => line.answer(UNASKED, Report::Hello(started)),
+        _ => line.answer(number, Report::Hello(HELLO)),
+    }));
+    session.hello(PATIENCE).unwrap();
+    assert_eq!(session.last_start(), None);
+    let report = session.ask(&Command::Restart, PATIENCE).unwrap();
+    assert_eq!(report, Report::Hello(started));
+    assert_eq!(session.last_start(), Some(started));
+    assert_eq!(session.counters().starts, 1);
+    // A second one would restart it again.
+    assert_eq!(session.counters().resent, 0);
+}
+
+#[test]
+fn an_upload_that_a_restart_has_interrupted_is_named_as_such() {
+    let mut session = session(&node(|line, number, command| match command {
+        Command::PolicyBegin { .. } => line.answer(number, Report::Stored { next: 0 }),
+        Command::PolicyChunk { .. } => {
+            line.answer(UNASKED, Report::Hello(HELLO));
+            let reason = "no upload under way";
+            line.answer(number, Report::Rejected { reason });
+        }
+        _ => line.answer(number, Report::Hello(HELLO)),
+    }));
+    session.hello(PATIENCE).unwrap();
+    let refused = session.upload(&[1; 600], &[], &mut |_| ());
+    assert!(matches!(refused, Err(SessionError::Restarted)));
+}
+
+#[test]
+fn an_upload_arrives_in_order_and_its_refusal_tells_the_nodes_reason() {
+    let policy: Vec<u8> = (0..1300u32).map(|k| (k * 7) as u8).collect();
+    let expected = policy.clone();
+    let mut arrived: Vec<u8> = Vec::new();
+    let mut session = session(&node(move |line, number, command| match command {
+        Command::PolicyBegin { length } => {
+            assert_eq!(length as usize, expected.len());
+            line.answer(number, Report::Stored { next: 0 });
+        }
+        Command::PolicyChunk { offset, bytes } => {
+            assert_eq!(offset as usize, arrived.len());
+            arrived.extend(bytes);
+            let next = arrived.len() as u32;
+            line.answer(number, Report::Stored { next });
+        }
+        Command::PolicyCommit { signature } => {
+            assert_eq!(signature, [9; 64]);
+            assert_eq!(arrived, expected);
+            let reason = "signed by somebody else";
+            line.answer(number, Report::PolicyRefused { reason });
+        }
+        _ => line.answer(number, Report::Hello(HELLO)),
+    }));
+    session.hello(PATIENCE).unwrap();
+    let mut progress = Vec::new();
+    let refused = session.upload(&policy, &[9; 64], &mut |bytes| progress.push(bytes));
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("signed by somebody else"), "{message}");
+    // Chunks of 512.
+    assert_eq!(progress, [512, 1024, 1300]);
+}
+
+#[test]
+fn a_command_that_a_node_cannot_obey_gives_its_reason() {
+    let mut session = session(&node(|line, number, _| {
+        let reason = "not in this image";
+        line.answer(number, Report::Rejected { reason });
+    }));
+    let provoked = session.ask(&Command::Provoke(Mishap::Panic), PATIENCE);
+    let reason = "not in this image";
+    assert_eq!(provoked.unwrap(), Report::Rejected { reason });
+    let error = session.status(PATIENCE).unwrap_err();
+    assert!(error.to_string().contains(reason), "{error}");
+}
+
+#[test]
+fn an_address_without_a_node_is_named() {
+    // Bound and given up again: nobody listens there.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let error = tcp::connect(&address).err().unwrap().to_string();
+    assert!(error.contains(&address), "{error}");
+    let error = tcp::connect("nonsense").err().unwrap().to_string();
+    assert!(error.contains("host:port"), "{error}");
+}
