@@ -11,7 +11,7 @@ use agent_core::{
 use crate::{node::WORKSPACE, signature};
 
 /// The policy in these bytes, if this node can run it and may.
-pub fn admit<'b>(
+pub(crate) async fn admit<'b>(
     blob: &'b [u8],
     signature: &[u8],
     key: Option<&[u8; 32]>,
@@ -19,7 +19,9 @@ pub fn admit<'b>(
 ) -> Result<Policy<'b>, Refusal> {
     // First: what a stranger sends is not even read.
     if let Some(key) = key {
-        signature::check(blob, signature, key).map_err(Refusal::Signature)?;
+        signature::check(blob, signature, key)
+            .await
+            .map_err(Refusal::Signature)?;
     }
     let policy = Policy::parse(blob).map_err(Refusal::Policy)?;
     if policy.workspace_len() > WORKSPACE {
@@ -42,6 +44,8 @@ pub fn admit<'b>(
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Refusal {
+    /// None has come.
+    NoUpload,
     /// Not all of it has come.
     Incomplete {
         /// Bytes that have.
@@ -72,6 +76,7 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoUpload => f.write_str("no upload under way: begin one first"),
             Self::Incomplete { stored, length } => {
                 write!(f, "only {stored} of the policy's {length} bytes have come")
             }

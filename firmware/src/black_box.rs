@@ -80,9 +80,9 @@ impl BlackBox {
         let written = cause(this.ending);
         let started = match (survived, written, chip) {
             (false, _, chip) => chip.unwrap_or(ResetCause::PowerOn),
-            // Memory that outlived it: the voltage was gone for a moment only.
-            (true, _, Some(ResetCause::PowerOn | ResetCause::Brownout)) => ResetCause::Brownout,
             (true, Some(written), _) => written,
+            // Memory that outlived it: the voltage was gone for a moment only.
+            (true, None, Some(ResetCause::PowerOn)) => ResetCause::Brownout,
             (true, None, chip) => chip.unwrap_or(ResetCause::External),
         };
         let tally = match started {
@@ -238,7 +238,10 @@ mod tests {
         assert_eq!(bitten.history().watchdog_bites, 1);
         // Power that came back before the memory was lost.
         let dipped = BlackBox::at_start(bitten, Some(PowerOn));
-        assert_eq!((dipped.history().reset, dipped.history().boots), (Brownout, 3));
+        assert_eq!(
+            (dipped.history().reset, dipped.history().boots),
+            (Brownout, 3)
+        );
         // A panic's reset is one by software to the chip, which says so.
         let mut panicked = dipped;
         panicked.write_down(Panic, None);

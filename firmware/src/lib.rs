@@ -10,7 +10,8 @@
 //!    that a new one stands.
 //! 5. [`node`]: the loop that answers commands and, when none come, lets the agent fail safe.
 //!
-//! A board (in the binary, under `board/`) brings the [`hardware`] and starts [`node::run`].
+//! A board (in the binary, under `board/`) brings the [`hardware`] and starts [`node::run`]; in a
+//! [`black_box`] it keeps what the node is to remember of its end.
 //! What an agent does with an observation is agent-core's business alone.
 
 #![no_std]
@@ -27,6 +28,7 @@ macro_rules! log {
 }
 
 pub mod admit;
+pub mod black_box;
 pub mod hardware;
 pub mod link;
 pub mod node;

@@ -3,6 +3,9 @@
 #![no_std]
 #![no_main]
 
+#[cfg(feature = "silicon")]
+use defmt_rtt as _;
+
 mod board;
 
 use board::{Board, Input};

@@ -35,8 +35,7 @@ use embedded_io_async::{Read, Write};
 use crate::{
     hardware::{Actuator, HEARTBEAT, Hardware, PolicyFlash, Watchdog},
     link::{Arrival, REPORT_FRAME, Receiver, Sender},
-    store::{Store, capacity},
-    upload::Upload,
+    store::Store,
 };
 
 /// Floats of working memory a node has for its policy (16 KiB). A 20 × 20 window with 80 cells of
@@ -60,6 +59,13 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator>(
     workspace: &mut [f32; WORKSPACE],
 ) -> ! {
     let started = Instant::now();
+    let mut pulse = Pulse {
+        watchdog: &mut hardware.watchdog,
+        actuator: &mut hardware.actuator,
+        completed: started,
+    };
+    let opening = Store::open(&hardware.slots, hardware.policy_key, workspace);
+    let store = pulse.meanwhile(opening, None).await;
     let mut node = Node {
         about: About {
             board: cut(hardware.board, BOARD_NAME),
@@ -67,13 +73,11 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator>(
             last_words: cut(hardware.last_words, LAST_WORDS),
             started,
         },
-        store: Store::open(&hardware.slots, hardware.policy_key, workspace),
+        store,
         workspace,
-        watchdog: &mut hardware.watchdog,
-        actuator: &mut hardware.actuator,
+        pulse,
         restart: hardware.restart,
         provoke: hardware.provoke,
-        completed: started,
         steps: 0,
     };
     let hello = node.hello();
@@ -97,18 +101,15 @@ struct Node<'h, D, A> {
     about: About,
     store: Store,
     workspace: &'h mut [f32; WORKSPACE],
-    watchdog: &'h mut D,
-    actuator: &'h mut A,
+    pulse: Pulse<'h, D, A>,
     restart: fn() -> !,
     provoke: Option<fn(Mishap)>,
-    /// When a control step was last complete.
-    completed: Instant,
     steps: u32,
 }
 
 impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
-    /// Answers commands with the policy in `used`, if it holds one that runs, until that in `spare`
-    /// takes over.
+    /// Answers commands with the policy in `used`, if it holds one that runs, until another slot is
+    /// the active one.
     async fn serve<R: Read, W: Write, S: PolicyFlash>(
         &mut self,
         receiver: &mut Receiver<R>,
@@ -116,24 +117,23 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
         used: &mut S,
         spare: &mut S,
     ) {
+        let slot = self.store.active();
         let mut policy = self.store.load(used);
         let mut state = AgentState::new();
         let mut blind: Option<Blind> = None;
-        let mut upload: Option<Upload> = None;
-        self.actuator.apply(&Action::none(state.mode()));
-        loop {
-            let deadline = self.next_pass(alone(&policy, &mut blind));
+        self.pulse.actuator.apply(&Action::none(state.mode()));
+        while self.store.active() == slot {
+            let deadline = self.pulse.next_pass(alone(&policy, &mut blind));
             let arrival = receiver.command(deadline).await;
-            self.pass_if_due(alone(&policy, &mut blind));
-            if upload.as_ref().is_some_and(Upload::is_stalled) {
-                log!(warn, "upload dropped: its host is gone");
-                upload = None;
-            }
+            self.pulse.pass_if_due(alone(&policy, &mut blind));
+            self.store.drop_stalled();
             let (number, command) = match arrival {
                 Some(Arrival::New(number, command)) => (number, command),
                 Some(Arrival::Again) => {
                     let sending = sender.again();
-                    self.meanwhile(sending, alone(&policy, &mut blind)).await;
+                    self.pulse
+                        .meanwhile(sending, alone(&policy, &mut blind))
+                        .await;
                     continue;
                 }
                 None => continue,
@@ -145,7 +145,7 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
                 (Command::Reset, _) => {
                     state = AgentState::new();
                     blind = None;
-                    self.actuator.apply(&Action::none(state.mode()));
+                    self.pulse.actuator.apply(&Action::none(state.mode()));
                     self.hello()
                 }
                 (Command::Observe(_), None) => NO_POLICY,
@@ -164,54 +164,25 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
                         }
                     }
                 }
-                (Command::PolicyBegin { length }, _) => {
-                    upload = None;
-                    match fits(length, capacity(spare)) {
-                        false => TOO_LONG,
-                        true => match self.store.begin_upload(spare, length) {
-                            Ok(begun) => {
-                                upload = Some(begun);
-                                Report::Stored { next: 0 }
+                (Command::PolicyBegin { length }, _) => self.store.begin(spare, length),
+                (Command::PolicyChunk { offset, bytes }, _) => {
+                    self.store.chunk(spare, offset, bytes)
+                }
+                (Command::PolicyCommit { signature }, _) => {
+                    let check = self.store.commit(spare, signature, self.workspace);
+                    let alone = alone(&policy, &mut blind);
+                    match self.pulse.meanwhile(check, alone).await {
+                        Ok(()) => self.hello(),
+                        Err(refusal) => {
+                            log!(warn, "policy refused: {}", refusal);
+                            Report::PolicyRefused {
+                                reason: sentence.of(refusal),
                             }
-                            Err(_) => FLASH,
-                        },
+                        }
                     }
                 }
-                (Command::PolicyChunk { offset, bytes }, _) => match &mut upload {
-                    None => NO_UPLOAD,
-                    Some(under_way) => match under_way.store(spare, offset, bytes) {
-                        Ok(report) => report,
-                        Err(_) => {
-                            upload = None;
-                            FLASH
-                        }
-                    },
-                },
-                (Command::PolicyCommit { signature }, _) => match &upload {
-                    None => NO_UPLOAD,
-                    Some(complete) => {
-                        match self
-                            .store
-                            .commit(spare, complete, signature, self.workspace)
-                        {
-                            Ok(_id) => {
-                                log!(info, "runs {}", _id);
-                                let hello = self.hello();
-                                let alone = alone(&policy, &mut blind);
-                                self.send(sender, number, &hello, alone).await;
-                                return;
-                            }
-                            Err(refusal) => {
-                                log!(warn, "policy refused: {}", refusal);
-                                Report::PolicyRefused {
-                                    reason: sentence.of(refusal),
-                                }
-                            }
-                        }
-                    }
-                },
                 (Command::Restart, _) => {
-                    self.actuator.apply(&Action::none(Mode::FailedSafe));
+                    self.pulse.actuator.apply(&Action::none(Mode::FailedSafe));
                     (self.restart)()
                 }
                 (Command::Provoke(mishap), _) => match self.provoke {
@@ -230,7 +201,7 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
             self.send(sender, number, &report, alone(&policy, &mut blind))
                 .await;
             if let Report::Action { action, .. } = report {
-                self.complete();
+                self.pulse.complete();
                 // An observation that is not valid has not run the network.
                 if action.mode == Mode::Active && self.store.is_on_trial() {
                     self.store.prove(used);
@@ -248,36 +219,9 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
         observation: &Observation<'_>,
     ) -> (Action, u32) {
         let (action, ticks) = timed_step(policy, self.workspace, state, observation);
-        self.actuator.apply(&action);
+        self.pulse.actuator.apply(&action);
         self.steps = self.steps.saturating_add(1);
         (action, ticks)
-    }
-
-    /// A control step is complete.
-    fn complete(&mut self) {
-        self.watchdog.feed();
-        self.completed = Instant::now();
-    }
-
-    /// When the fail-safe must have its next pass.
-    fn next_pass(&self, alone: Option<Alone<'_, '_>>) -> Instant {
-        let heartbeat = self.completed + HEARTBEAT;
-        let look = alone.and_then(|alone| alone.blind.next_look(alone.policy));
-        look.map_or(heartbeat, |look| look.min(heartbeat))
-    }
-
-    /// One pass of the fail-safe, if it is time: however busy the line, none is left out.
-    fn pass_if_due(&mut self, alone: Option<Alone<'_, '_>>) {
-        let now = Instant::now();
-        if let Some(Alone { policy, blind }) = alone
-            && blind.next_look(policy).is_some_and(|look| look <= now)
-        {
-            blind.look(policy, self.actuator);
-            self.complete();
-        }
-        if self.completed + HEARTBEAT <= now {
-            self.complete();
-        }
     }
 
     /// Sends a report; a host that is slow to read does not keep the agent from failing safe.
@@ -288,23 +232,8 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
         report: &Report<'_>,
         alone: Option<Alone<'_, '_>>,
     ) {
-        self.meanwhile(sender.send(number, report), alone).await;
-    }
-
-    /// Gives the fail-safe its passes while something takes its time.
-    async fn meanwhile(
-        &mut self,
-        work: impl Future<Output = ()>,
-        mut alone: Option<Alone<'_, '_>>,
-    ) {
-        let mut work = pin!(work);
-        loop {
-            let pass = Timer::at(self.next_pass(again(&mut alone)));
-            match select(work.as_mut(), pass).await {
-                Either::First(()) => return,
-                Either::Second(()) => self.pass_if_due(again(&mut alone)),
-            }
-        }
+        let sending = sender.send(number, report);
+        self.pulse.meanwhile(sending, alone).await;
     }
 
     fn hello(&self) -> Report<'static> {
@@ -335,6 +264,59 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
                 ..line
             },
         })
+    }
+}
+
+/// What goes on whatever else the node does: the fail-safe, and the watchdog's food.
+struct Pulse<'h, D, A> {
+    watchdog: &'h mut D,
+    actuator: &'h mut A,
+    /// When a control step was last complete.
+    completed: Instant,
+}
+
+impl<D: Watchdog, A: Actuator> Pulse<'_, D, A> {
+    /// A control step is complete.
+    fn complete(&mut self) {
+        self.watchdog.feed();
+        self.completed = Instant::now();
+    }
+
+    /// When the fail-safe must have its next pass.
+    fn next_pass(&self, alone: Option<Alone<'_, '_>>) -> Instant {
+        let heartbeat = self.completed + HEARTBEAT;
+        let look = alone.and_then(|alone| alone.blind.next_look(alone.policy));
+        look.map_or(heartbeat, |look| look.min(heartbeat))
+    }
+
+    /// One pass of the fail-safe, if it is time: however busy the line, none is left out.
+    fn pass_if_due(&mut self, alone: Option<Alone<'_, '_>>) {
+        let now = Instant::now();
+        if let Some(Alone { policy, blind }) = alone
+            && blind.next_look(policy).is_some_and(|look| look <= now)
+        {
+            blind.look(policy, self.actuator);
+            self.complete();
+        }
+        if self.completed + HEARTBEAT <= now {
+            self.complete();
+        }
+    }
+
+    /// Gives the fail-safe its passes while something takes its time.
+    async fn meanwhile<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        mut alone: Option<Alone<'_, '_>>,
+    ) -> T {
+        let mut work = pin!(work);
+        loop {
+            let pass = Timer::at(self.next_pass(again(&mut alone)));
+            match select(work.as_mut(), pass).await {
+                Either::First(done) => return done,
+                Either::Second(()) => self.pass_if_due(again(&mut alone)),
+            }
+        }
     }
 }
 
@@ -421,25 +403,12 @@ fn again<'a, 'p>(alone: &'a mut Option<Alone<'_, 'p>>) -> Option<Alone<'a, 'p>> 
 const NO_POLICY: Report<'static> = Report::Rejected {
     reason: "the node has no policy: upload one first",
 };
-const NO_UPLOAD: Report<'static> = Report::Rejected {
-    reason: "no upload under way: begin one first",
-};
-const TOO_LONG: Report<'static> = Report::Rejected {
-    reason: "the policy does not fit the node's slot",
-};
-const FLASH: Report<'static> = Report::Rejected {
-    reason: "the node's policy memory failed",
-};
 const UNPROVOKED: Report<'static> = Report::Rejected {
     reason: "this image comes to no grief on command: build one with the feature `provoke`",
 };
 const UNHARMED: Report<'static> = Report::Rejected {
     reason: "the mishap did the node no harm",
 };
-
-fn fits(length: u32, capacity: usize) -> bool {
-    usize::try_from(length).is_ok_and(|length| length <= capacity)
-}
 
 /// As much of a text as fits so many bytes.
 fn cut(text: &'static str, room: usize) -> &'static str {

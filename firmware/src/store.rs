@@ -12,11 +12,12 @@
 //! Marks are written once, each in a unit of its own: a mark that was cut short counts as made.
 //!
 //! A new policy is *on trial* until its first control step on a valid observation is complete. Each
-//! start that begins such a step marks it tried; three tries that came to no end and the node goes
-//! back to the policy before. A start at which nothing is asked of the policy is no try.
+//! start that begins such a step marks it tried; after three tries that came to no end the node goes
+//! back to the policy before, if there still is one. A start at which nothing is asked of the policy
+//! is no try.
 
 use agent_core::{
-    message::{CRC32, PolicyId, Slot, SlotState},
+    message::{CRC32, PolicyId, Report, Slot, SlotState},
     policy::Policy,
 };
 use heapless::Vec;
@@ -123,7 +124,7 @@ impl Known {
     }
 
     /// Looks a slot through.
-    fn of(
+    async fn of(
         flash: &impl PolicyFlash,
         key: Option<&[u8; 32]>,
         workspace: &mut [f32; WORKSPACE],
@@ -139,7 +140,7 @@ impl Known {
         let tried = |nth: &usize| Mark::Tried(*nth).is_made(flash);
         let tries = (0..TRIES).filter(tried).count();
         let whole = |policy: &Policy| policy.id() == record.policy;
-        let state = match admit(blob, &record.signature, key, workspace) {
+        let state = match admit(blob, &record.signature, key, workspace).await {
             Ok(policy) if !whole(&policy) => SlotState::Refused,
             Ok(_) if Mark::Proven.is_made(flash) => SlotState::Proven,
             Ok(_) if tries == TRIES => SlotState::GivenUp,
@@ -160,9 +161,22 @@ impl Known {
         }
     }
 
-    fn can_run(&self) -> bool {
-        matches!(self.slot.state, SlotState::OnTrial | SlotState::Proven)
+    /// How gladly the node would run it, if at all: rather an old policy than one that has brought
+    /// it down, rather that than none.
+    fn rank(&self) -> Option<(bool, u32)> {
+        match self.slot.state {
+            SlotState::OnTrial | SlotState::Proven => Some((true, self.generation)),
+            SlotState::GivenUp => Some((false, self.generation)),
+            SlotState::Empty | SlotState::Refused => None,
+        }
     }
+}
+
+/// The slot that the node would rather run.
+fn best(known: &[Known; 2]) -> Option<u8> {
+    let slots = known.iter().zip(0..);
+    let ranked = slots.filter_map(|(known, slot)| known.rank().map(|rank| (rank, slot)));
+    ranked.max().map(|(_, slot)| slot)
 }
 
 /// The first bytes of a slot's blob; fewer where the slot ends before.
@@ -171,24 +185,21 @@ fn blob(flash: &impl PolicyFlash, length: u32) -> &[u8] {
     bytes.get(..length as usize).unwrap_or(bytes)
 }
 
-/// Bytes that a policy may have.
-pub(crate) fn capacity(flash: &impl PolicyFlash) -> usize {
-    flash.bytes().len().saturating_sub(RECORD_AREA)
-}
-
 /// What lies in the two slots, and which of them the node uses.
 pub(crate) struct Store {
     key: Option<[u8; 32]>,
     known: [Known; 2],
     active: Option<u8>,
+    /// What comes into the free slot.
+    upload: Option<Upload>,
     /// A try of the policy on trial has been marked in this life of the node.
     marked: bool,
 }
 
 impl Store {
-    /// Looks both slots through and settles on the newest policy that can run.
-    pub fn open<S: PolicyFlash>(
-        slots: &[S; 2],
+    /// Looks both slots through and settles on the newest policy that is good.
+    pub async fn open<S: PolicyFlash>(
+        [first, second]: &[S; 2],
         key: Option<[u8; 32]>,
         workspace: &mut [f32; WORKSPACE],
     ) -> Self {
@@ -198,15 +209,15 @@ impl Store {
                 "everything in a slot starts on a multiple of 16 bytes"
             );
         }
-        let known = slots
-            .each_ref()
-            .map(|flash| Known::of(flash, key.as_ref(), workspace));
-        let candidates = known.iter().zip(0u8..).filter(|(known, _)| known.can_run());
-        let active = candidates.max_by_key(|(known, _)| known.generation);
+        let known = [
+            Known::of(first, key.as_ref(), workspace).await,
+            Known::of(second, key.as_ref(), workspace).await,
+        ];
         Self {
             key,
             known,
-            active: active.map(|(_, slot)| slot),
+            active: best(&known),
+            upload: None,
             marked: false,
         }
     }
@@ -259,14 +270,16 @@ impl Store {
         }
     }
 
-    /// The policy that runs, in place, which was admitted before.
+    /// The policy that runs, in place, which was admitted before. If it has gone bad since, another
+    /// slot is active or none, and what was coming in is dropped.
     pub fn load<'s>(&mut self, used: &'s impl PolicyFlash) -> Option<Policy<'s>> {
         let id = self.policy()?;
         let policy = Policy::parse(blob(used, id.length)).ok();
         if policy.is_none() {
             log!(error, "the policy has gone bad in its slot");
             *self.used() = Known::without_policy(SlotState::Refused);
-            self.active = None;
+            self.active = best(&self.known);
+            self.upload = None;
         }
         policy
     }
@@ -278,15 +291,18 @@ impl Store {
 
     /// Whether the policy that runs has yet to prove itself.
     pub fn is_on_trial(&mut self) -> bool {
-        self.active.is_some() && self.used().slot.state == SlotState::OnTrial
+        let unproven = [SlotState::OnTrial, SlotState::GivenUp];
+        self.active.is_some() && unproven.contains(&self.used().slot.state)
     }
 
     /// Takes note in flash that the policy is about to take a step.
     pub fn begin_trial(&mut self, used: &mut impl PolicyFlash) {
         self.marked = true;
         let known = self.used();
-        Mark::Tried(known.tries.min(TRIES - 1)).make(used);
-        known.tries += 1;
+        if known.tries < TRIES {
+            Mark::Tried(known.tries).make(used);
+            known.tries += 1;
+        }
         log!(
             info,
             "on trial: try {=usize} of {=usize}",
@@ -303,27 +319,58 @@ impl Store {
     }
 
     /// Clears the free slot's record and makes it ready for a policy of so many bytes.
-    pub fn begin_upload<S: PolicyFlash>(
-        &mut self,
-        spare: &mut S,
-        length: u32,
-    ) -> Result<Upload, S::Error> {
+    pub fn begin(&mut self, spare: &mut impl PolicyFlash, length: u32) -> Report<'static> {
+        self.upload = None;
+        let capacity = spare.bytes().len().saturating_sub(RECORD_AREA);
+        if length as usize > capacity {
+            return TOO_LONG;
+        }
         *self.spare() = Known::EMPTY;
-        Upload::begin(spare, length)
+        match Upload::begin(spare, length) {
+            Ok(upload) => {
+                self.upload = Some(upload);
+                Report::Stored { next: 0 }
+            }
+            Err(_) => FLASH,
+        }
+    }
+
+    /// Takes a chunk of the upload under way.
+    pub fn chunk(
+        &mut self,
+        spare: &mut impl PolicyFlash,
+        offset: u32,
+        bytes: &[u8],
+    ) -> Report<'static> {
+        let Some(upload) = &mut self.upload else {
+            return NO_UPLOAD;
+        };
+        upload.store(spare, offset, bytes).unwrap_or_else(|_| {
+            self.upload = None;
+            FLASH
+        })
+    }
+
+    /// Drops an upload whose host is gone.
+    pub fn drop_stalled(&mut self) {
+        if self.upload.take_if(|upload| upload.is_stalled()).is_some() {
+            log!(warn, "upload dropped: its host is gone");
+        }
     }
 
     /// Checks what was uploaded and, if it is good, makes it the policy that runs: the free slot is
-    /// the used one from now on.
-    pub fn commit(
+    /// the used one from now on. What is refused stays, to be committed with another signature.
+    pub async fn commit(
         &mut self,
         spare: &mut impl PolicyFlash,
-        upload: &Upload,
         signature: &[u8],
         workspace: &mut [f32; WORKSPACE],
-    ) -> Result<PolicyId, Refusal> {
+    ) -> Result<(), Refusal> {
+        let upload = self.upload.as_ref().ok_or(Refusal::NoUpload)?;
         let length = upload.length()?;
         let key = self.key.as_ref();
-        let policy = admit(blob(spare, length), signature, key, workspace)?.id();
+        let blob = blob(spare, length);
+        let policy = admit(blob, signature, key, workspace).await?.id();
         let Ok(signature) = Vec::from_slice(signature) else {
             return Err(Refusal::Signature(crate::signature::Fault::Length {
                 found: signature.len(),
@@ -347,7 +394,19 @@ impl Store {
             tries: 0,
         };
         self.active = Some(if self.active == Some(0) { 1 } else { 0 });
+        self.upload = None;
         self.marked = false;
-        Ok(policy)
+        log!(info, "runs {}", policy);
+        Ok(())
     }
 }
+
+const NO_UPLOAD: Report<'static> = Report::Rejected {
+    reason: "no upload under way: begin one first",
+};
+const TOO_LONG: Report<'static> = Report::Rejected {
+    reason: "the policy does not fit the node's slot",
+};
+const FLASH: Report<'static> = Report::Rejected {
+    reason: "the node's policy memory failed",
+};

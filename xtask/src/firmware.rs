@@ -1,13 +1,13 @@
-//! Building the image.
+//! Building the images.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use crate::setup::{TARGET, Toolchain};
+use crate::{board::Image, setup::Toolchain};
 
 /// The workspace's folder.
 pub fn root() -> &'static Path {
@@ -28,40 +28,32 @@ pub fn target_folder() -> PathBuf {
     built_apart("firmware")
 }
 
-/// Selects the image for the emulated board.
-const IMAGE: [&str; 8] = [
-    "--package",
-    "firmware",
-    "--bin",
-    "firmware",
-    "--features",
-    "mps2-an386",
-    "--profile",
-    "firmware",
-];
-
-/// Builds the image and returns its path.
-pub fn build(toolchain: &Toolchain) -> Result<PathBuf> {
-    let mut cargo = toolchain.cargo("build", &target_folder());
-    cargo
-        .args(IMAGE)
-        // Which log lines are compiled in; those of a level that is off cost nothing.
-        .env(
-            "DEFMT_LOG",
-            env::var_os("DEFMT_LOG").unwrap_or("info".into()),
-        );
-    succeed(&mut cargo)?;
-    let elf = target_folder().join(TARGET).join("firmware/firmware");
-    if !elf.is_file() {
-        bail!("the build left no {}", elf.display());
+/// Builds an image and returns its path.
+pub fn build(toolchain: &Toolchain, image: Image) -> Result<PathBuf> {
+    let target = image.board.target();
+    let mut cargo = toolchain.cargo_for(target, "build", &target_folder());
+    image.select(&mut cargo);
+    // Which log lines are compiled in; those of a level that is off cost nothing.
+    let level = env::var_os("DEFMT_LOG").unwrap_or("info".into());
+    succeed(cargo.env("DEFMT_LOG", level))?;
+    let built = target_folder().join(target).join("firmware/firmware");
+    if !built.is_file() {
+        bail!("the build left no {}", built.display());
     }
-    Ok(elf)
+    // Every image is built under the same name: keep it where the next one does not overwrite it.
+    let images = target_folder().join("images");
+    let kept = images.join(image.file_name());
+    fs::create_dir_all(&images)
+        .and_then(|()| fs::copy(&built, &kept))
+        .with_context(|| format!("cannot write {}", kept.display()))?;
+    Ok(kept)
 }
 
-/// Lints the image's code, the board's part of which no host build compiles.
-pub fn lint(toolchain: &Toolchain) -> Result<()> {
-    let mut cargo = toolchain.cargo("clippy", &target_folder());
-    succeed(cargo.args(IMAGE).args(["--", "-D", "warnings"]))
+/// Lints an image's code, the board's part of which no host build compiles.
+pub fn lint(toolchain: &Toolchain, image: Image) -> Result<()> {
+    let mut cargo = toolchain.cargo_for(image.board.target(), "clippy", &target_folder());
+    image.select(&mut cargo);
+    succeed(cargo.args(["--", "-D", "warnings"]))
 }
 
 /// Checks agent-core for the target, with and without its logging.

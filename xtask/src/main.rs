@@ -1,11 +1,12 @@
 //! `cargo xtask`: what a shell script would do elsewhere, in Rust.
 //!
 //! [`stages`] runs all that CI runs; [`setup`] finds or installs the tools for the firmware;
-//! [`firmware`] builds, measures and runs the image, [`c_library`] does so with agent-core for C;
-//! [`fuzz`] and [`sanitize`] look for what tests do not think of; [`endurance`] puts a link and a node
-//! through more than they will ever see.
+//! [`firmware`] builds the image of a [`board`], which is measured and run; [`c_library`] does so
+//! with agent-core for C; [`fuzz`] and [`sanitize`] look for what tests do not think of;
+//! [`endurance`] puts a link and a node through more than they will ever see.
 
 mod bench;
+mod board;
 mod c_library;
 mod endurance;
 mod firmware;
@@ -20,7 +21,8 @@ mod stages;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use board::{Board, Image};
+use clap::{Parser, Subcommand, ValueEnum};
 use endurance::Place;
 
 /// Automation for this workspace.
@@ -30,6 +32,7 @@ use endurance::Place;
     after_help = "Examples:\n  \
     cargo xtask test\n  \
     cargo xtask fuzz parse --seconds 600\n  \
+    cargo xtask firmware build --board pico2\n  \
     cargo xtask firmware run --policy policies/heat-1d.policy\n  \
     cargo xtask firmware c"
 )]
@@ -78,8 +81,12 @@ enum Bench {
 
 #[derive(Subcommand)]
 enum Firmware {
-    /// Build the image and say where it is.
-    Build,
+    /// Build a board's image and say where it is.
+    Build {
+        /// The board's name, or `all`.
+        #[arg(long, value_name = "NAME", default_value = "mps2-an386", value_parser = boards)]
+        board: Boards,
+    },
     /// Boot the image in the emulator, give it a policy, and compare its actions bit for bit with
     /// those of the same agent on the host.
     Run {
@@ -93,7 +100,8 @@ enum Firmware {
         #[arg(long)]
         log: bool,
     },
-    /// Flash, RAM and stack of the image against their budget, and agent-core alone against its own.
+    /// Flash, RAM and stack of every image against their budget, and agent-core alone against its
+    /// own.
     Size,
     /// agent-core as a static library for C, small and fast: link the example in C with it, which
     /// only a library that cannot panic does, boot it in the emulator, and compare its actions bit
@@ -137,19 +145,37 @@ fn main() -> ExitCode {
     }
 }
 
+/// One board or all of them.
+#[derive(Debug, Clone)]
+struct Boards(Vec<Board>);
+
+fn boards(name: &str) -> Result<Boards, String> {
+    if name == "all" {
+        return Ok(Boards(Board::ALL.to_vec()));
+    }
+    let board = Board::from_str(name, false).map_err(|_| {
+        let names = Board::ALL.map(Board::name).join(", ");
+        format!("there is no such board: there are {names}, and `all` of them")
+    })?;
+    Ok(Boards(vec![board]))
+}
+
 /// The node's image, and something to boot it in.
 fn bootable_image() -> anyhow::Result<PathBuf> {
-    let elf = firmware::build(&setup::toolchain()?)?;
+    let elf = firmware::build(&setup::toolchain()?, Image::of(Board::An386))?;
     setup::emulator()?;
     Ok(elf)
 }
 
 fn firmware(task: Firmware) -> anyhow::Result<()> {
     let toolchain = setup::toolchain()?;
-    let image = || firmware::build(&toolchain);
+    let image = || firmware::build(&toolchain, Image::of(Board::An386));
     match task {
-        Firmware::Build => {
-            println!("{}", image()?.display());
+        Firmware::Build { board } => {
+            for board in board.0 {
+                let elf = firmware::build(&toolchain, Image::of(board))?;
+                println!("{}", elf.display());
+            }
             Ok(())
         }
         Firmware::Run {
@@ -162,7 +188,10 @@ fn firmware(task: Firmware) -> anyhow::Result<()> {
             run::run(&elf, &policy, observations, log)
         }
         Firmware::Size => {
-            size::check(&image()?)?;
+            for board in Board::ALL {
+                let elf = firmware::build(&toolchain, Image::of(board))?;
+                size::check(board.name(), &elf)?;
+            }
             setup::c_compiler()?;
             size::check_library(&toolchain)
         }

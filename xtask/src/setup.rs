@@ -12,8 +12,11 @@ use std::{
 
 use crate::firmware::{built_apart, succeed};
 
-/// What the node's core is called by rustc.
+/// What a Cortex-M4F or M7 is called by rustc: the core of most nodes.
 pub const TARGET: &str = "thumbv7em-none-eabihf";
+
+/// What a Cortex-M33 is called.
+pub const TARGET_M33: &str = "thumbv8m.main-none-eabihf";
 
 /// The C compiler for it. No C library is needed.
 pub const C_COMPILER: &str = "arm-none-eabi-gcc";
@@ -25,10 +28,10 @@ const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 
-/// A compiler for the target.
+/// A compiler for the nodes' cores.
 #[derive(Debug, Clone)]
 pub enum Toolchain {
-    /// The one that runs us: it has the target's core library.
+    /// The one that runs us: it has the cores' libraries.
     Current,
     /// Debian's, which compiles the core library from source; linked with `linker`.
     Debian {
@@ -46,8 +49,13 @@ impl Toolchain {
         }
     }
 
-    /// `cargo <command>` for the target, in the folder `target` of the workspace.
-    pub fn cargo(&self, command: &str, target: &Path) -> Command {
+    /// `cargo <command>` for most nodes' core, with what it builds in `folder`.
+    pub fn cargo(&self, command: &str, folder: &Path) -> Command {
+        self.cargo_for(TARGET, command, folder)
+    }
+
+    /// `cargo <command>` for a core, with what it builds in `folder`.
+    pub fn cargo_for(&self, target: &str, command: &str, folder: &Path) -> Command {
         let mut cargo = match self {
             Self::Current => {
                 let mut cargo = crate::stages::cargo();
@@ -62,6 +70,7 @@ impl Toolchain {
                     // build-std is unstable; a stable compiler takes it with this.
                     .env("RUSTC_BOOTSTRAP", "1")
                     .env("CARGO_TARGET_THUMBV7EM_NONE_EABIHF_LINKER", linker)
+                    .env("CARGO_TARGET_THUMBV8M_MAIN_NONE_EABIHF_LINKER", linker)
                     // Left by the cargo that runs us, and meant for its own compiler.
                     .env_remove("LD_LIBRARY_PATH")
                     .env_remove("RUSTUP_TOOLCHAIN")
@@ -69,19 +78,19 @@ impl Toolchain {
                 cargo
             }
         };
-        cargo.args(["--target", TARGET, "--target-dir"]).arg(target);
+        cargo.args(["--target", target, "--target-dir"]).arg(folder);
         cargo
     }
 }
 
-/// Finds a compiler for the target, or installs one.
+/// Finds a compiler for the nodes' cores, or installs one.
 pub fn toolchain() -> Result<Toolchain> {
     if let Some(found) = find_toolchain() {
         return Ok(found);
     }
-    println!("no compiler for {TARGET} yet: asking rustup for the target");
+    println!("no compiler for {TARGET} and {TARGET_M33} yet: asking rustup for the targets");
     let mut rustup = Command::new("rustup");
-    rustup.args(["target", "add", TARGET]);
+    rustup.args(["target", "add", TARGET, TARGET_M33]);
     if succeeds_within(&mut rustup, Duration::from_secs(120))
         && let Some(found) = find_toolchain()
     {
@@ -93,8 +102,8 @@ pub fn toolchain() -> Result<Toolchain> {
     }
     apt_install(&packages, || find_toolchain().is_some()).with_context(|| {
         format!(
-            "no compiler for {TARGET}: run `rustup target add {TARGET}`, or on Debian \
-             `apt-get install {}` (version {OLDEST} or newer)",
+            "no compiler for {TARGET} and {TARGET_M33}: run `rustup target add {TARGET} \
+             {TARGET_M33}`, or on Debian `apt-get install {}` (version {OLDEST} or newer)",
             packages.join(" ")
         )
     })?;
@@ -102,10 +111,9 @@ pub fn toolchain() -> Result<Toolchain> {
 }
 
 fn find_toolchain() -> Option<Toolchain> {
-    let library = sysroot(Path::new("rustc"))?
-        .join("lib/rustlib")
-        .join(TARGET);
-    if library.join("lib").is_dir() {
+    let libraries = sysroot(Path::new("rustc"))?.join("lib/rustlib");
+    let has = |target| libraries.join(target).join("lib").is_dir();
+    if has(TARGET) && has(TARGET_M33) {
         return Some(Toolchain::Current);
     }
     let debian = Path::new(DEBIAN_RUSTC);

@@ -10,6 +10,7 @@ use std::{
 };
 
 use crate::{
+    board::{Board, Image},
     c_library,
     firmware::{self, succeed},
     fuzz::{self, Fuzzer},
@@ -18,10 +19,8 @@ use crate::{
     size,
 };
 
-/// How the tests find the image; without it they skip what needs it, and say so.
-const IMAGE_VARIABLE: &str = "FIRMWARE_ELF";
-
-/// The same for the example in C, small and fast.
+/// How the tests find the example in C, small and fast; without it they skip what needs it, and
+/// say so.
 const EXAMPLES_VARIABLE: &str = "C_EXAMPLE_ELFS";
 
 /// The trainer's kernels; their tests run on whatever Vulkan driver there is, also a software one.
@@ -70,13 +69,13 @@ pub fn run() -> Result<()> {
     });
     let for_c = toolchain.as_ref().filter(|_| c_compiler.is_some());
     let examples = for_c.and_then(|toolchain| examples(&mut log, toolchain));
-    let image = toolchain.and_then(|toolchain| image(&mut log, &toolchain));
+    let images = toolchain.and_then(|toolchain| images(&mut log, &toolchain));
 
-    let usable = image.filter(|_| emulator.is_some());
-    if usable.is_none() {
+    let images = images.filter(|_| emulator.is_some());
+    if images.is_none() {
         log.skip(
-            "tests on the emulated board",
-            anyhow!("they need the image and the emulator"),
+            "tests on the emulated boards",
+            anyhow!("they need the images and the emulator"),
         );
     }
     let examples = examples.filter(|_| emulator.is_some());
@@ -90,10 +89,12 @@ pub fn run() -> Result<()> {
         let mut tests = cargo();
         tests
             .args(["test", "--workspace", "--no-fail-fast", "--features", GPU])
-            .env_remove(IMAGE_VARIABLE)
             .env_remove(EXAMPLES_VARIABLE);
-        if let Some(image) = &usable {
-            tests.env(IMAGE_VARIABLE, image);
+        for image in tested() {
+            tests.env_remove(image.variable());
+        }
+        for (image, elf) in images.iter().flatten() {
+            tests.env(image.variable(), elf);
         }
         if let Some(examples) = &examples {
             tests.env(EXAMPLES_VARIABLE, examples);
@@ -131,19 +132,36 @@ fn fuzz(log: &mut Log, program: &Path) -> Option<()> {
     Some(())
 }
 
-/// Builds and measures the image.
-fn image(log: &mut Log, toolchain: &Toolchain) -> Option<PathBuf> {
+/// The images that tests run: each emulated board's, to flash and to fail.
+fn tested() -> impl Iterator<Item = Image> {
+    Board::EMULATED
+        .into_iter()
+        .flat_map(|board| [Image::of(board), Image::provoked(board)])
+}
+
+/// Builds and measures every image; returns those that tests run.
+fn images(log: &mut Log, toolchain: &Toolchain) -> Option<Vec<(Image, PathBuf)>> {
     log.stage("agent-core for the node", || {
         firmware::check_agent_core(toolchain)
     });
     // Debian's compiler comes without clippy; the firmware's board-independent part is linted with
     // the host's code.
     if let Toolchain::Current = toolchain {
-        log.stage("firmware lints", || firmware::lint(toolchain));
+        log.stage("firmware lints", || {
+            let mut boards = Board::ALL.into_iter();
+            boards.try_for_each(|board| firmware::lint(toolchain, Image::of(board)))
+        });
     }
-    let image = log.stage("firmware", || firmware::build(toolchain))?;
-    log.stage("firmware size", || size::check(&image));
-    Some(image)
+    let build = |image: Image| Ok((image, firmware::build(toolchain, image)?));
+    let to_flash = log.stage("firmware for every board", || {
+        let images = Board::ALL.into_iter().map(Image::of);
+        images.map(build).collect::<Result<Vec<_>>>()
+    })?;
+    log.stage("firmware size", || {
+        let mut images = to_flash.iter();
+        images.try_for_each(|(image, elf)| size::check(image.board.name(), elf))
+    });
+    log.stage("firmware for tests", || tested().map(build).collect())
 }
 
 enum Outcome {

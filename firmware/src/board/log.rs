@@ -20,8 +20,6 @@ pub fn to(port: Registers) {
     critical_section::with(|cs| PORT.borrow(cs).set(Some(port)));
 }
 
-defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());
-
 #[defmt::global_logger]
 struct Logger;
 

@@ -1,8 +1,8 @@
 //! What a board brings: a link, a clock, a log, flash for policies, a watchdog, an executor.
 //!
 //! One file per board with its addresses, pins and interrupts; what several boards share lies beside
-//! it. Each has the same four names, which `main` builds the image from: `start`, and the types of
-//! what it returns.
+//! it. Each has the same names, which `main` builds the image from: `start`, and the types of what
+//! it returns.
 
 mod mishap;
 
@@ -15,6 +15,26 @@ mod mps2;
 #[cfg(feature = "mps2")]
 pub use mps2::{Input, NodeHardware, Output, start};
 
+#[cfg(feature = "silicon")]
+mod lamp;
+#[cfg(feature = "silicon")]
+mod mapped_flash;
+
+#[cfg(feature = "nrf52840-dk")]
+mod nrf52840_dk;
+#[cfg(feature = "nrf52840-dk")]
+pub use nrf52840_dk::{Input, NodeHardware, Output, start};
+
+#[cfg(feature = "nucleo-f446re")]
+mod nucleo_f446re;
+#[cfg(feature = "nucleo-f446re")]
+pub use nucleo_f446re::{Input, NodeHardware, Output, start};
+
+#[cfg(feature = "pico2")]
+mod pico2;
+#[cfg(feature = "pico2")]
+pub use pico2::{Input, NodeHardware, Output, start};
+
 /// What the node's task is started with.
 pub struct Board {
     /// The link from the host,
@@ -24,3 +44,22 @@ pub struct Board {
     /// Everything else.
     pub hardware: NodeHardware,
 }
+
+/// The link's speed on real boards: what all their clocks divide to without a rest, and their
+/// debuggers' serial ports can do.
+#[cfg(any(feature = "nucleo-f446re", feature = "pico2"))]
+const BAUD: u32 = 1_000_000;
+
+/// Bytes that a real line may bring while the node computes: half of its longest frame.
+#[cfg(feature = "silicon")]
+const RECEIVE_BUFFER: usize = 2048;
+/// A whole report.
+#[cfg(feature = "silicon")]
+const TRANSMIT_BUFFER: usize = firmware::link::REPORT_FRAME;
+
+/// How long a real board's watchdog waits: an STM32F4 takes up to 2 s to erase a sector, during
+/// which nothing else happens, and its watchdog's clock may be half as fast again as it should.
+#[cfg(feature = "silicon")]
+const WATCHDOG_SECONDS: u32 = 5;
+
+defmt::timestamp!("{=u64:us}", embassy_time::Instant::now().as_micros());

@@ -10,7 +10,10 @@ use embassy_executor::{InterruptExecutor, SendSpawner};
 use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashErrorKind, ReadNorFlash, check_erase, check_read, check_write,
 };
-use firmware::hardware::{Actuator, Hardware, PolicyFlash};
+use firmware::{
+    hardware::{Actuator, Hardware, PolicyFlash},
+    signature::POLICY_KEY,
+};
 
 use super::{
     Board,
@@ -116,6 +119,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
     }
     let hardware = Hardware {
         board: image::NAME,
+        policy_key: POLICY_KEY,
         // SAFETY: `take` hands out the peripherals once, so this happens once.
         slots: unsafe { Psram::slots() },
         // SAFETY: as above, and the address map.

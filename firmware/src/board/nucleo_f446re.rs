@@ -1,0 +1,156 @@
+//! ST's Nucleo-F446RE: an STM32F446RE, a Cortex-M4F at 168 MHz.
+//!
+//! USART2 (PA2, PA3), which the on-board ST-Link shows as a serial port, carries the link; the log
+//! goes through the debugger (RTT). Two flash sectors of 128 KiB hold the policies.
+
+use core::cell::RefCell;
+
+use agent_core::message::ResetCause;
+use embassy_executor::{InterruptExecutor, SendSpawner};
+use embassy_stm32::{
+    Config, bind_interrupts,
+    flash::{Bank1Region3, Blocking, Flash},
+    gpio::{Level, Output as Pin, Speed},
+    interrupt,
+    interrupt::{InterruptExt, Priority},
+    pac::RCC,
+    peripherals::{IWDG, USART2},
+    rcc::{
+        AHBPrescaler, APBPrescaler, Hse, HseMode, Pll, PllMul, PllPDiv, PllPreDiv, PllSource,
+        Sysclk,
+    },
+    time::Hertz,
+    usart::{self, BufferedUart, BufferedUartRx, BufferedUartTx},
+    wdg::IndependentWatchdog,
+};
+use embedded_hal::digital::PinState;
+use firmware::{
+    hardware::{Hardware, Watchdog},
+    signature::POLICY_KEY,
+};
+use static_cell::StaticCell;
+
+use super::{
+    BAUD, Board, RECEIVE_BUFFER, TRANSMIT_BUFFER, WATCHDOG_SECONDS,
+    lamp::Lamp,
+    mapped_flash::{Controller, MappedSlot},
+    mishap,
+};
+
+pub type Input = BufferedUartRx<'static>;
+pub type Output = BufferedUartTx<'static>;
+pub type NodeHardware = Hardware<MappedSlot<Sectors>, Iwdg, Lamp<Pin<'static>>>;
+
+/// The sectors of 128 KiB: 5, 6 and 7, from 0x0802_0000 on. The image lies below them.
+type Sectors = Bank1Region3<'static, Blocking>;
+const SECTORS: usize = 0x0802_0000;
+const SECTOR: u32 = 128 * 1024;
+
+bind_interrupts!(struct Irqs {
+    USART2 => usart::BufferedInterruptHandler<USART2>;
+});
+
+/// The node's task, below the interrupts that take bytes in, on one that no device here uses.
+static EXECUTOR: InterruptExecutor = InterruptExecutor::new();
+
+#[interrupt]
+unsafe fn UART5() {
+    // SAFETY: this is the executor's interrupt, unmasked by its `start`.
+    unsafe { EXECUTOR.on_interrupt() }
+}
+
+/// Switches the board on. To be called once, first.
+pub fn start() -> Option<(SendSpawner, Board)> {
+    static RECEIVED: StaticCell<[u8; RECEIVE_BUFFER]> = StaticCell::new();
+    static TRANSMITTED: StaticCell<[u8; TRANSMIT_BUFFER]> = StaticCell::new();
+    static CONTROLLER: StaticCell<Controller<Sectors>> = StaticCell::new();
+
+    let mut core = cortex_m::Peripherals::take()?;
+    let (history, last_words) = mishap::begin(&mut core, Some(reset_cause()));
+    let p = embassy_stm32::init(clocks());
+    let mut line = usart::Config::default();
+    line.baudrate = BAUD;
+    let link = BufferedUart::new(
+        p.USART2,
+        p.PA3,
+        p.PA2,
+        TRANSMITTED.init_with(|| [0; TRANSMIT_BUFFER]),
+        RECEIVED.init_with(|| [0; RECEIVE_BUFFER]),
+        Irqs,
+        line,
+    );
+    let (output, input) = link.ok()?.split();
+    let sectors = Flash::new_blocking(p.FLASH)
+        .into_blocking_regions()
+        .bank1_region3;
+    let controller = CONTROLLER.init(Controller::new(RefCell::new(sectors)));
+    let mut watchdog = IndependentWatchdog::new(p.IWDG, WATCHDOG_SECONDS * 1_000_000);
+    watchdog.unleash();
+    let hardware = Hardware {
+        board: "nucleo-f446re",
+        policy_key: POLICY_KEY,
+        // SAFETY: the chip's address map; the memory map keeps the image out of there.
+        slots: unsafe { MappedSlot::pair(controller, 0, SECTORS, SECTOR) },
+        watchdog: Iwdg(watchdog),
+        // LD2.
+        actuator: Lamp::new(Pin::new(p.PA5, Level::Low, Speed::Low), PinState::High),
+        history,
+        last_words,
+        restart: mishap::restart,
+        provoke: mishap::PROVOKE,
+    };
+    let board = Board {
+        input,
+        output,
+        hardware,
+    };
+    interrupt::UART5.set_priority(Priority::P8);
+    Some((EXECUTOR.start(interrupt::UART5), board))
+}
+
+/// 168 MHz from the 8 MHz that the ST-Link puts on the oscillator's pin.
+fn clocks() -> Config {
+    let mut config = Config::default();
+    config.rcc.hse = Some(Hse {
+        freq: Hertz(8_000_000),
+        mode: HseMode::Bypass,
+    });
+    config.rcc.pll_src = PllSource::HSE;
+    config.rcc.pll = Some(Pll {
+        prediv: PllPreDiv::DIV4,
+        mul: PllMul::MUL168,
+        divp: Some(PllPDiv::DIV2),
+        divq: None,
+        divr: None,
+    });
+    config.rcc.sys = Sysclk::PLL1_P;
+    config.rcc.ahb_pre = AHBPrescaler::DIV1;
+    // 42 and 84 MHz, the most that these buses take.
+    config.rcc.apb1_pre = APBPrescaler::DIV4;
+    config.rcc.apb2_pre = APBPrescaler::DIV2;
+    config
+}
+
+fn reset_cause() -> ResetCause {
+    let flags = RCC.csr().read();
+    RCC.csr().modify(|w| w.set_rmvf(true));
+    // Several are set at once: the pin's with every one, the brown-out's with power-on.
+    if flags.porrstf() {
+        ResetCause::PowerOn
+    } else if flags.borrstf() {
+        ResetCause::Brownout
+    } else if flags.wdgrstf() {
+        ResetCause::Watchdog
+    } else {
+        ResetCause::External
+    }
+}
+
+/// The independent watchdog, on an oscillator of its own.
+pub struct Iwdg(IndependentWatchdog<'static, IWDG>);
+
+impl Watchdog for Iwdg {
+    fn feed(&mut self) {
+        self.0.pet();
+    }
+}

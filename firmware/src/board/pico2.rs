@@ -1,0 +1,134 @@
+//! Raspberry Pi's Pico 2: an RP2350, of which one Cortex-M33 at 150 MHz is used.
+//!
+//! UART0 (GP0, GP1) carries the link, for a Debug Probe or any 3.3 V adapter; the log goes through
+//! the debugger (RTT).
+
+use core::cell::RefCell;
+
+use agent_core::message::ResetCause;
+use embassy_executor::{InterruptExecutor, SendSpawner};
+use embassy_rp::{
+    bind_interrupts,
+    flash::{Blocking, Flash},
+    gpio::{Level, Output as Pin},
+    interrupt,
+    interrupt::{InterruptExt, Priority},
+    pac,
+    peripherals::{FLASH, UART0},
+    uart::{self, BufferedInterruptHandler, BufferedUart, BufferedUartRx, BufferedUartTx},
+    watchdog,
+};
+use embassy_time::Duration;
+use embedded_hal::digital::PinState;
+use firmware::{
+    hardware::{Hardware, Watchdog},
+    signature::POLICY_KEY,
+};
+use static_cell::StaticCell;
+
+use super::{
+    BAUD, Board, RECEIVE_BUFFER, TRANSMIT_BUFFER, WATCHDOG_SECONDS,
+    lamp::Lamp,
+    mapped_flash::{Controller, MappedSlot},
+    mishap,
+};
+
+pub type Input = BufferedUartRx;
+pub type Output = BufferedUartTx;
+pub type NodeHardware = Hardware<MappedSlot<Qspi>, Dog, Lamp<Pin<'static>>>;
+
+/// The flash chip, written by code that runs from RAM meanwhile.
+type Qspi = Flash<'static, FLASH, Blocking, { 4 * 1024 * 1024 }>;
+const MAPPED: usize = 0x1000_0000;
+/// Where the slots lie in it, as in the memory map.
+const SLOTS: u32 = 0x10_0000;
+const SLOT: u32 = 260 * 1024;
+
+const PATIENCE: Duration = Duration::from_secs(WATCHDOG_SECONDS as u64);
+
+bind_interrupts!(struct Irqs {
+    UART0_IRQ => BufferedInterruptHandler<UART0>;
+});
+
+/// The node's task, below the interrupts that take bytes in, on one made for software.
+static EXECUTOR: InterruptExecutor = InterruptExecutor::new();
+
+#[interrupt]
+unsafe fn SWI_IRQ_0() {
+    // SAFETY: this is the executor's interrupt, unmasked by its `start`.
+    unsafe { EXECUTOR.on_interrupt() }
+}
+
+/// Switches the board on. To be called once, first.
+pub fn start() -> Option<(SendSpawner, Board)> {
+    static RECEIVED: StaticCell<[u8; RECEIVE_BUFFER]> = StaticCell::new();
+    static TRANSMITTED: StaticCell<[u8; TRANSMIT_BUFFER]> = StaticCell::new();
+    static CONTROLLER: StaticCell<Controller<Qspi>> = StaticCell::new();
+
+    let mut core = cortex_m::Peripherals::take()?;
+    let (history, last_words) = mishap::begin(&mut core, Some(reset_cause()));
+    let p = embassy_rp::init(Default::default());
+    let mut line = uart::Config::default();
+    line.baudrate = BAUD;
+    let link = BufferedUart::new(
+        p.UART0,
+        p.PIN_0,
+        p.PIN_1,
+        Irqs,
+        TRANSMITTED.init_with(|| [0; TRANSMIT_BUFFER]),
+        RECEIVED.init_with(|| [0; RECEIVE_BUFFER]),
+        line,
+    );
+    let (output, input) = link.split();
+    let controller = CONTROLLER.init(Controller::new(RefCell::new(Flash::new_blocking(p.FLASH))));
+    let mut watchdog = watchdog::Watchdog::new(p.WATCHDOG);
+    watchdog.pause_on_debug(true);
+    watchdog.start(PATIENCE);
+    let hardware = Hardware {
+        board: "pico2",
+        policy_key: POLICY_KEY,
+        // SAFETY: the chip's address map; the memory map keeps the image out of there.
+        slots: unsafe { MappedSlot::pair(controller, SLOTS, MAPPED + SLOTS as usize, SLOT) },
+        watchdog: Dog(watchdog),
+        // The lamp on the board.
+        actuator: Lamp::new(Pin::new(p.PIN_25, Level::Low), PinState::High),
+        history,
+        last_words,
+        restart: mishap::restart,
+        provoke: mishap::PROVOKE,
+    };
+    let board = Board {
+        input,
+        output,
+        hardware,
+    };
+    interrupt::SWI_IRQ_0.set_priority(Priority::P2);
+    Some((EXECUTOR.start(interrupt::SWI_IRQ_0), board))
+}
+
+fn reset_cause() -> ResetCause {
+    /// In a register that a reset of the whole chip clears and any other keeps: what the chip says
+    /// of its last reset is old news then.
+    const SEEN: u32 = 0x5ee2_0000;
+    let news = pac::WATCHDOG.scratch0().read() != SEEN;
+    pac::WATCHDOG.scratch0().write_value(SEEN);
+    let chip = pac::POWMAN.chip_reset().read();
+    if pac::WATCHDOG.reason().read().timer() {
+        ResetCause::Watchdog
+    } else if news && chip.had_por() {
+        ResetCause::PowerOn
+    } else if news && chip.had_bor() {
+        ResetCause::Brownout
+    } else {
+        ResetCause::External
+    }
+}
+
+/// The chip's watchdog.
+pub struct Dog(watchdog::Watchdog);
+
+impl Watchdog for Dog {
+    fn feed(&mut self) {
+        self.0.feed(PATIENCE);
+    }
+}

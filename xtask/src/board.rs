@@ -1,0 +1,114 @@
+//! The boards that there are images for.
+
+use clap::ValueEnum;
+use std::process::Command;
+
+use crate::setup::{TARGET, TARGET_M33};
+
+/// A board, by the name of its feature in `firmware`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Board {
+    /// Arm MPS2+ with a Cortex-M4F, emulated
+    #[value(name = "mps2-an386")]
+    An386,
+    /// Arm MPS2+ with a Cortex-M7, emulated
+    #[value(name = "mps2-an500")]
+    An500,
+    /// Arm MPS2+ with a Cortex-M33, emulated
+    #[value(name = "mps2-an505")]
+    An505,
+    /// ST Nucleo with an STM32F446RE
+    #[value(name = "nucleo-f446re")]
+    NucleoF446re,
+    /// Nordic's nRF52840-DK
+    #[value(name = "nrf52840-dk")]
+    Nrf52840Dk,
+    /// Raspberry Pi Pico 2, with an RP2350
+    #[value(name = "pico2")]
+    Pico2,
+}
+
+impl Board {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::An386,
+        Self::An500,
+        Self::An505,
+        Self::NucleoF446re,
+        Self::Nrf52840Dk,
+        Self::Pico2,
+    ];
+
+    /// Those that tests can run.
+    pub const EMULATED: [Self; 3] = [Self::An386, Self::An500, Self::An505];
+
+    /// Its name, everywhere.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::An386 => "mps2-an386",
+            Self::An500 => "mps2-an500",
+            Self::An505 => "mps2-an505",
+            Self::NucleoF446re => "nucleo-f446re",
+            Self::Nrf52840Dk => "nrf52840-dk",
+            Self::Pico2 => "pico2",
+        }
+    }
+
+    /// Its core, as rustc calls it.
+    pub fn target(self) -> &'static str {
+        match self {
+            Self::An386 | Self::An500 | Self::NucleoF446re | Self::Nrf52840Dk => TARGET,
+            Self::An505 | Self::Pico2 => TARGET_M33,
+        }
+    }
+}
+
+/// An image of the firmware.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Image {
+    /// What it runs on.
+    pub board: Board,
+    /// Whether it comes to grief when it is told to.
+    pub provoke: bool,
+}
+
+impl Image {
+    /// The one to flash.
+    pub fn of(board: Board) -> Self {
+        let provoke = false;
+        Self { board, provoke }
+    }
+
+    /// The one for tests of what becomes of a node that fails.
+    pub fn provoked(board: Board) -> Self {
+        let provoke = true;
+        Self { board, provoke }
+    }
+
+    /// What its file is called.
+    pub fn file_name(self) -> String {
+        let suffix = if self.provoke { "-provoke" } else { "" };
+        format!("{}{suffix}.elf", self.board.name())
+    }
+
+    /// The environment variable by which tests find it.
+    pub fn variable(self) -> &'static str {
+        match (self.board, self.provoke) {
+            (Board::An500, false) => "FIRMWARE_ELF_AN500",
+            (Board::An500, true) => "FIRMWARE_ELF_AN500_PROVOKE",
+            (Board::An505, false) => "FIRMWARE_ELF_AN505",
+            (Board::An505, true) => "FIRMWARE_ELF_AN505_PROVOKE",
+            (_, false) => "FIRMWARE_ELF",
+            (_, true) => "FIRMWARE_ELF_PROVOKE",
+        }
+    }
+
+    /// Tells cargo what to build.
+    pub fn select(self, cargo: &mut Command) {
+        let also = if self.provoke { ",provoke" } else { "" };
+        cargo
+            .args(["--package", "firmware", "--bin", "firmware"])
+            .args(["--profile", "firmware", "--features"])
+            .arg(format!("{}{also}", self.board.name()));
+    }
+}
