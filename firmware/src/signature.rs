@@ -14,6 +14,10 @@ pub const POLICY_KEY: Option<[u8; 32]> = match option_env!("POLICY_KEY") {
     None => None,
 };
 
+/// An image that was built without a key does not carry the verifier either, all 17 KB of it. The
+/// host, where keys are given to tests, always does.
+const HAS_VERIFIER: bool = POLICY_KEY.is_some() || cfg!(not(target_os = "none"));
+
 const fn key(digits: &str) -> [u8; 32] {
     let (pairs, []) = digits.as_bytes().as_chunks::<2>() else {
         panic!("POLICY_KEY is an Ed25519 public key: 64 hexadecimal digits");
@@ -52,6 +56,9 @@ pub(crate) async fn check(blob: &[u8], signature: &[u8], key: &[u8; 32]) -> Resu
             found: signature.len(),
         });
     };
+    if !HAS_VERIFIER {
+        return Err(Fault::Foreign);
+    }
     let verifier = PublicKey::new(*key).verify_incremental(&signature);
     let mut verifier = verifier.map_err(|_| Fault::Foreign)?;
     for piece in blob.chunks(PIECE) {
