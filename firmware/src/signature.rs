@@ -56,16 +56,23 @@ pub(crate) async fn check(blob: &[u8], signature: &[u8], key: &[u8; 32]) -> Resu
             found: signature.len(),
         });
     };
+    // Asked wherever the verifier is used: that nobody gets past the first question, no compiler
+    // sees in a future.
     if !HAS_VERIFIER {
         return Err(Fault::Foreign);
     }
     let verifier = PublicKey::new(*key).verify_incremental(&signature);
     let mut verifier = verifier.map_err(|_| Fault::Foreign)?;
     for piece in blob.chunks(PIECE) {
-        verifier.absorb(piece);
+        if HAS_VERIFIER {
+            verifier.absorb(piece);
+        }
         yield_now().await;
     }
-    verifier.verify().map_err(|_| Fault::Foreign)
+    match HAS_VERIFIER && verifier.verify().is_ok() {
+        true => Ok(()),
+        false => Err(Fault::Foreign),
+    }
 }
 
 /// What is wrong with a policy's signature.
