@@ -11,6 +11,9 @@ use agent_core::{
 use crate::{node::WORKSPACE, signature};
 
 /// The policy in these bytes, if this node can run it and may.
+///
+/// What comes after the signature is done in one go: the largest policy that ships, 155 kB, takes
+/// 3.8 million instructions of a Cortex-M4.
 pub(crate) async fn admit<'b>(
     blob: &'b [u8],
     signature: &[u8],

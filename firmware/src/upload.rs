@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// An upload that does not go on for this long is dropped: its host is gone.
-pub const STALL: Duration = Duration::from_secs(10);
+pub const STALL: Duration = Duration::from_secs(5);
 
 /// An upload under way.
 ///

@@ -97,6 +97,7 @@ fn tell_soaked(soaked: &Soaked) {
         host,
         node,
         elapsed,
+        longest,
         memory,
     } = soaked;
     let seconds = elapsed.as_secs_f64();
@@ -105,7 +106,7 @@ fn tell_soaked(soaked: &Soaked) {
          the line: {} dropped, {} corrupted, {} doubled, {} reordered\n\
          the host: {} commands, {} sent again; {} reports, {} late or twice, {} damaged\n\
          the node: {} commands, {} repeated, {} stale, {} damaged; {} steps\n\
-         {actions} actions, {wrong} wrong",
+         {actions} actions, {wrong} wrong; longest wait for one {longest:.1?}",
         befallen.frames,
         befallen.frames as f64 / seconds,
         befallen.dropped,

@@ -21,8 +21,11 @@ use node_link::{
 use crate::observations::{Blob, Scene};
 
 /// A conversation that makes no progress for this long is at a stand. With one frame in fifty lost
-/// each way, the twelve repetitions that a slow line has time for all fail once in 10^16.
+/// each way, the twenty repetitions for which there is time all fail once in 10^28.
 const STAND: Duration = Duration::from_secs(10);
+
+/// Between two repetitions of a question.
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// Different observations; a prime, so that they fall on all others of the run's rhythms.
 const SCENES: u32 = 499;
@@ -45,6 +48,8 @@ pub struct Soaked {
     pub node: Counters,
     /// How long it took.
     pub elapsed: Duration,
+    /// The longest time from a question to its answer.
+    pub longest: Duration,
     /// Bytes of memory of this process after the warm-up and at the end, where that can be told.
     pub memory: Option<[u64; 2]>,
 }
@@ -112,6 +117,7 @@ pub fn soak(
         host,
         node,
         elapsed,
+        longest: pace.longest,
         memory,
     })
 }
@@ -120,12 +126,15 @@ pub fn soak(
 struct Pace {
     /// Smoothed time of a round trip.
     round_trip: Duration,
+    /// The longest time from a question to its answer.
+    longest: Duration,
 }
 
 impl Default for Pace {
     fn default() -> Self {
         Self {
             round_trip: Duration::from_millis(5),
+            longest: Duration::ZERO,
         }
     }
 }
@@ -135,13 +144,16 @@ impl Pace {
     fn ask(&mut self, session: &mut Session, observation: &Observation) -> Result<Action> {
         let number = session.send(&Command::Observe(*observation))?;
         let sent = Instant::now();
-        let mut asked = sent;
+        let first = (8 * self.round_trip).max(Duration::from_millis(1));
+        let mut wait = first;
+        let mut missed = sent + wait;
         loop {
-            let missed = asked + (8 * self.round_trip).max(Duration::from_millis(1));
             match session.receive(missed)? {
                 Some((answered, Report::Action { action, .. })) if answered == number => {
-                    if asked == sent {
-                        self.round_trip = (7 * self.round_trip + sent.elapsed()) / 8;
+                    let took = sent.elapsed();
+                    self.longest = self.longest.max(took);
+                    if wait == first {
+                        self.round_trip = (7 * self.round_trip + took) / 8;
                     }
                     return Ok(action);
                 }
@@ -153,7 +165,9 @@ impl Pace {
                 None if sent.elapsed() > STAND => bail!("no answer for {STAND:?}: a dead-lock"),
                 None => {
                     session.resend()?;
-                    asked = Instant::now();
+                    // Longer each time: a node that is slow must not be buried.
+                    wait = (2 * wait).min(LONGEST_WAIT);
+                    missed = Instant::now() + wait;
                 }
             }
         }

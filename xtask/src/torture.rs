@@ -126,7 +126,7 @@ pub fn torture(
         if hello.policy != Some(policy.id()) {
             bail!("after {gone} frames the node runs another policy: {hello:?}");
         }
-        if gone / VOLLEY % LOOK_EVERY == 0 {
+        if (gone / VOLLEY).is_multiple_of(LOOK_EVERY) {
             actions += look(session, &policy).with_context(|| format!("after {gone} frames"))?;
         }
     }

@@ -4,7 +4,7 @@ use agent_core::{
     agent::Mode,
     message::{Command, Mishap, Report, SlotState},
 };
-use firmware::store::RECORD_AREA;
+use firmware::{store::RECORD_AREA, upload::STALL};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::rig::{Rig, first_action, id, large_policy, observation, policy, with_node};
@@ -207,6 +207,27 @@ fn the_same_policy_again_is_an_update_like_any_other() {
         }
         let reason = host.refusal(&[]).await;
         assert!(reason.contains("no upload under way"), "{reason}");
+    });
+}
+
+#[test]
+fn an_upload_that_stalls_is_dropped_and_the_node_runs_on() {
+    let mut rig = Rig::<4, 4096>::new();
+    rig.live(async |host, _| {
+        host.upload(&policy()).await;
+        host.observe(observation(&FIELD, 0)).await;
+        let length = 2000;
+        host.expect(Command::PolicyBegin { length }, Report::Stored { next: 0 })
+            .await;
+        // Nobody is kept busy: to the node it is as if its host had gone.
+        std::thread::sleep(std::time::Duration::from_millis(STALL.as_millis() + 10));
+        let chunk = Command::PolicyChunk {
+            offset: 0,
+            bytes: &[0; 100],
+        };
+        host.expect_rejection(chunk).await;
+        host.observe(observation(&FIELD, 1_000)).await;
+        host.upload(&large_policy(0.1)).await;
     });
 }
 
