@@ -139,9 +139,8 @@ impl Known {
         let blob = blob(flash, record.policy.length);
         let tried = |nth: &usize| Mark::Tried(*nth).is_made(flash);
         let tries = (0..TRIES).filter(tried).count();
-        let whole = |policy: &Policy| policy.id() == record.policy;
         let state = match admit(blob, &record.signature, key, workspace).await {
-            Ok(policy) if !whole(&policy) => SlotState::Refused,
+            Ok(policy) if policy != record.policy => SlotState::Refused,
             Ok(_) if Mark::Proven.is_made(flash) => SlotState::Proven,
             Ok(_) if tries == TRIES => SlotState::GivenUp,
             Ok(_) => SlotState::OnTrial,
@@ -150,7 +149,7 @@ impl Known {
                 SlotState::Refused
             }
         };
-        let is_whole = state != SlotState::Refused || Policy::parse(blob).is_ok_and(|p| whole(&p));
+        let is_whole = state != SlotState::Refused || is_policy(blob, record.policy);
         Self {
             slot: Slot {
                 policy: is_whole.then_some(record.policy),
@@ -177,6 +176,12 @@ fn best(known: &[Known; 2]) -> Option<u8> {
     let slots = known.iter().zip(0..);
     let ranked = slots.filter_map(|(known, slot)| known.rank().map(|rank| (rank, slot)));
     ranked.max().map(|(_, slot)| slot)
+}
+
+/// Whether these bytes are that policy, be it one that the node runs or not.
+#[inline(never)]
+fn is_policy(blob: &[u8], id: PolicyId) -> bool {
+    Policy::parse(blob).is_ok_and(|policy| policy.id() == id)
 }
 
 /// The first bytes of a slot's blob; fewer where the slot ends before.
@@ -375,7 +380,7 @@ impl Store {
         let length = upload.length()?;
         let key = self.key.as_ref();
         let blob = blob(spare, length);
-        let policy = admit(blob, signature, key, workspace).await?.id();
+        let policy = admit(blob, signature, key, workspace).await?;
         let Ok(signature) = Vec::from_slice(signature) else {
             return Err(Refusal::Signature(crate::signature::Fault::Length {
                 found: signature.len(),
