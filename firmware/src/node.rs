@@ -20,7 +20,7 @@
 
 use core::{
     fmt::{self, Write as _},
-    pin::pin,
+    pin::{Pin, pin},
 };
 
 use agent_core::{
@@ -64,8 +64,10 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator>(
         actuator: &mut hardware.actuator,
         completed: started,
     };
-    let opening = Store::open(&hardware.slots, hardware.policy_key, workspace);
-    let store = pulse.meanwhile(opening, None).await;
+    let store = {
+        let open = pin!(Store::open(&hardware.slots, hardware.policy_key, workspace));
+        pulse.meanwhile(open, None).await
+    };
     let mut node = Node {
         about: About {
             board: cut(hardware.board, BOARD_NAME),
@@ -130,7 +132,7 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
             let (number, command) = match arrival {
                 Some(Arrival::New(number, command)) => (number, command),
                 Some(Arrival::Again) => {
-                    let sending = sender.again();
+                    let sending = pin!(sender.again());
                     self.pulse
                         .meanwhile(sending, alone(&policy, &mut blind))
                         .await;
@@ -175,9 +177,12 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
                     self.store.chunk(spare, offset, bytes)
                 }
                 (Command::PolicyCommit { signature }, _) => {
-                    let check = self.store.commit(spare, signature, self.workspace);
-                    let alone = alone(&policy, &mut blind);
-                    match self.pulse.meanwhile(check, alone).await {
+                    let checked = {
+                        let check = pin!(self.store.commit(spare, signature, self.workspace));
+                        let alone = alone(&policy, &mut blind);
+                        self.pulse.meanwhile(check, alone).await
+                    };
+                    match checked {
                         Ok(()) => self.hello(),
                         Err(refusal) => {
                             log!(warn, "policy refused: {}", refusal);
@@ -249,7 +254,7 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
         report: &Report<'_>,
         alone: Option<Alone<'_, '_>>,
     ) {
-        let sending = sender.send(number, report);
+        let sending = pin!(sender.send(number, report));
         self.pulse.meanwhile(sending, alone).await;
     }
 
@@ -323,10 +328,9 @@ impl<D: Watchdog, A: Actuator> Pulse<'_, D, A> {
     /// Gives the fail-safe its passes while something takes its time.
     async fn meanwhile<T>(
         &mut self,
-        work: impl Future<Output = T>,
+        mut work: Pin<&mut impl Future<Output = T>>,
         mut alone: Option<Alone<'_, '_>>,
     ) -> T {
-        let mut work = pin!(work);
         loop {
             let pass = Timer::at(self.next_pass(again(&mut alone)));
             match select(work.as_mut(), pass).await {
