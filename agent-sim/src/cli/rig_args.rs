@@ -3,7 +3,7 @@
 use super::progress::Progress;
 use agent_core::policy::Policy;
 use agent_sim::policy_file::PolicyFile;
-use agent_sim::rig::{Absent, Boards, Pace, Payload, Rig, Setup};
+use agent_sim::rig::{Absent, Boards, Images, Pace, Payload, Rig, Setup};
 use anyhow::{anyhow, bail};
 use clap::Args;
 use std::path::PathBuf;
@@ -16,8 +16,7 @@ pub struct RigArgs {
     /// serial=/dev/ttyACM0[@BAUD], tcp=HOST:PORT
     #[arg(long = "link", value_name = "LINK")]
     pub links: Vec<String>,
-    /// Image for emulated boards [default: $FIRMWARE_ELF, or where `cargo xtask firmware build` puts
-    /// it]
+    /// Image for emulated boards [default: the one that `cargo xtask firmware build` made]
     #[arg(long, value_name = "ELF")]
     image: Option<PathBuf>,
     /// Folder where the flash of emulated boards is kept from run to run [default: a fresh one each
@@ -35,8 +34,8 @@ pub struct RigArgs {
     pub node_log: bool,
 }
 
-/// Where `cargo xtask firmware build` puts the image of the emulated board.
-const IMAGE: &str = "target/firmware/thumbv7em-none-eabihf/firmware/firmware";
+/// Where `cargo xtask firmware build` puts images.
+const IMAGES: &str = "target/firmware/images";
 
 impl RigArgs {
     /// The boards named.
@@ -78,7 +77,7 @@ impl RigArgs {
         alone: bool,
     ) -> anyhow::Result<Rig> {
         let setup = Setup {
-            image: self.image(),
+            images: self.images(),
             flash: self.flash_dir.clone(),
             payload,
             pace,
@@ -116,9 +115,10 @@ impl RigArgs {
         self.flash_dir.is_none()
     }
 
-    fn image(&self) -> PathBuf {
-        let named = self.image.clone();
-        let set = || std::env::var_os("FIRMWARE_ELF").map(PathBuf::from);
-        named.or_else(set).unwrap_or_else(|| IMAGE.into())
+    fn images(&self) -> Images {
+        match &self.image {
+            Some(file) => Images::File(file.clone()),
+            None => Images::Folder(IMAGES.into()),
+        }
     }
 }

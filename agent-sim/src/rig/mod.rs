@@ -25,7 +25,9 @@ use crate::fault::{BoardFault, Fault, Kind, Who, draw_count};
 use cable::Cable;
 use link::{Nodes, lock};
 use node_link::device_log::{Decoder, Follower};
-use node_link::{BoardError, BoardOptions, Clock, EmulatedBoard, NodeStatus, Session, serial, tcp};
+use node_link::{
+    BoardError, BoardOptions, Clock, EmulatedBoard, Machine, NodeStatus, Session, serial, tcp,
+};
 use rayon::prelude::*;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -89,11 +91,29 @@ impl RealTime {
     }
 }
 
+/// Where images for emulated boards are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Images {
+    /// One for all.
+    File(PathBuf),
+    /// One for each machine, named after it.
+    Folder(PathBuf),
+}
+
+impl Images {
+    fn of(&self, machine: Machine) -> PathBuf {
+        match self {
+            Self::File(file) => file.clone(),
+            Self::Folder(folder) => folder.join(format!("{}.elf", machine.name())),
+        }
+    }
+}
+
 /// What boards are started with.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The image of the emulated boards.
-    pub image: PathBuf,
+    /// The images of emulated boards.
+    pub images: Images,
     /// Folder for the flash of emulated boards, where it outlives the run.
     pub flash: Option<PathBuf>,
     /// What every node is to run; `None` to leave them as they are.
@@ -139,11 +159,6 @@ impl Rig {
         progress: &(dyn Fn() + Sync),
     ) -> (Self, Vec<Absent>) {
         let places: Vec<(String, Place)> = boards.iter().flat_map(places).collect();
-        let decoder = setup
-            .log
-            .then(|| Decoder::new(&setup.image).ok())
-            .flatten()
-            .map(Arc::new);
         // Starting a board is mostly waiting: more at a time than there are cores.
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(places.len().clamp(1, 16))
@@ -154,7 +169,7 @@ impl Rig {
                 .enumerate()
                 .map(|(index, (name, place))| {
                     let mut node = Node::new(name, place.kind(), setup.payload.clone(), setup.pace);
-                    let connected = open(&mut node, &place, setup, index, decoder.clone());
+                    let connected = open(&mut node, &place, setup, index);
                     progress();
                     (node, connected.err())
                 });
@@ -352,14 +367,14 @@ fn power(node: &mut Node, act: impl FnOnce(&mut EmulatedBoard)) {
 }
 
 /// What a board is called in reports.
-fn short(machine: node_link::Machine) -> &'static str {
+fn short(machine: Machine) -> &'static str {
     let name = machine.name();
     name.strip_prefix("mps2-").unwrap_or(name)
 }
 
 /// Where one board is.
 enum Place {
-    Qemu { machine: node_link::Machine },
+    Qemu { machine: Machine },
     Serial { port: String, baud: u32 },
     Tcp { address: String },
 }
@@ -398,13 +413,7 @@ fn places(boards: &Boards) -> Vec<(String, Place)> {
     }
 }
 
-fn open(
-    node: &mut Node,
-    place: &Place,
-    setup: &Setup,
-    index: usize,
-    decoder: Option<Arc<Decoder>>,
-) -> Result<(), String> {
+fn open(node: &mut Node, place: &Place, setup: &Setup, index: usize) -> Result<(), String> {
     let said = |error: &dyn std::error::Error| error.to_string();
     let session = match place {
         Place::Qemu { machine } => {
@@ -412,14 +421,18 @@ fn open(
                 .flash
                 .as_ref()
                 .map(|folder| folder.join(format!("{}-{index}.flash", machine.name())));
+            let image = setup.images.of(*machine);
             let (board, session) = EmulatedBoard::start(&BoardOptions {
                 machine: *machine,
-                image: setup.image.clone(),
+                image: image.clone(),
                 clock: Clock::Wall,
                 flash,
             })
             .map_err(|error| said(&error))?;
-            node.log = decoder.map(Follower::new);
+            if setup.log {
+                let decoder = Decoder::new(&image).map_err(|error| said(&error))?;
+                node.log = Some(Follower::new(Arc::new(decoder)));
+            }
             node.board = Some(board);
             session
         }
