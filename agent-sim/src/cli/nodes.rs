@@ -1,6 +1,7 @@
 //! `agent-sim nodes` and `agent-sim flash`: boards by themselves.
 
 use super::print;
+use super::progress::tell;
 use super::rig_args::RigArgs;
 use super::table::table;
 use agent_core::message::{PolicyId, SlotState};
@@ -54,8 +55,8 @@ fn start(args: &RigArgs, payload: Option<Payload>) -> anyhow::Result<Rig> {
         bail!("no boards are named; give --link serial=/dev/ttyACM0, --link qemu=1 or the like");
     }
     if args.is_volatile() && boards.iter().all(|b| matches!(b, Boards::Qemu { .. })) {
-        eprintln!(
-            "note: emulated boards forget everything at the end; --flash-dir DIR keeps their flash"
+        tell(
+            "note: emulated boards forget everything at the end; --flash-dir DIR keeps their flash",
         );
     }
     args.start(&boards, payload, Pace::lock_step(args.patience()?), 0, true)

@@ -1,11 +1,17 @@
 //! A progress bar that shows only when there is something to wait for.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Work that is done sooner is not worth a bar.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Writes a line to standard error. A reader that has gone away (`2>&1 | head`) must not end a run.
+pub fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
 
 /// Counts finished pieces of work, on standard error and only on a terminal.
 pub struct Progress {
@@ -40,7 +46,7 @@ impl Progress {
 impl Progress {
     /// Writes a line above the bar.
     pub fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.bar.suspend(|| tell(line));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Boards from flags: where they are, what runs on them, how long they are waited for.
 
-use super::progress::Progress;
+use super::progress::{Progress, tell};
 use agent_core::policy::Policy;
 use agent_sim::policy_file::PolicyFile;
 use agent_sim::rig::{Absent, Boards, Images, Pace, Payload, Rig, Setup};
@@ -24,7 +24,7 @@ pub struct RigArgs {
     #[arg(long, value_name = "DIR")]
     flash_dir: Option<PathBuf>,
     /// Seconds that a board is waited for before it counts as silent
-    #[arg(long, value_name = "S", default_value_t = 2.0)]
+    #[arg(long, value_name = "S", default_value_t = 5.0)]
     patience: f64,
     /// Secret key that signs the policy for boards that ask for a signature (see agent-sim key)
     #[arg(long, value_name = "FILE")]
@@ -96,8 +96,8 @@ impl RigArgs {
         for Absent { name, why } in &absent {
             // Thirty boards without an emulator have one reason.
             match told.contains(&why.as_str()) {
-                true => eprintln!("warning: {name} is not there: as above"),
-                false => eprintln!("warning: {name} is not there: {why}"),
+                true => tell(&format!("warning: {name} is not there: as above")),
+                false => tell(&format!("warning: {name} is not there: {why}")),
             }
             told.push(why);
         }
