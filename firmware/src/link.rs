@@ -9,7 +9,7 @@ use embedded_io_async::{Read, Write};
 
 /// Longest frame a node sends, in bytes: a refusal with its reason, or its status, which is at most
 /// 7 bytes of prologue, 33 and 17 of board and version, 26 of slots, 21 of history, 97 of last
-/// words, 35 of counters and 8 of checksum and framing: 244.
+/// words, 35 of counters and 6 of checksum and framing: 242.
 pub const REPORT_FRAME: usize = 256;
 
 /// A host that does not read must not keep the node from listening: a report that cannot be

@@ -20,7 +20,7 @@
 
 use core::{
     fmt::{self, Write as _},
-    pin::pin,
+    pin::{Pin, pin},
 };
 
 use agent_core::{
@@ -64,8 +64,10 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator>(
         actuator: &mut hardware.actuator,
         completed: started,
     };
-    let opening = Store::open(&hardware.slots, hardware.policy_key, workspace);
-    let store = pulse.meanwhile(opening, None).await;
+    let store = {
+        let open = pin!(Store::open(&hardware.slots, hardware.policy_key, workspace));
+        pulse.meanwhile(open, None).await
+    };
     let mut node = Node {
         about: About {
             board: cut(hardware.board, BOARD_NAME),
@@ -130,7 +132,7 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
             let (number, command) = match arrival {
                 Some(Arrival::New(number, command)) => (number, command),
                 Some(Arrival::Again) => {
-                    let sending = sender.again();
+                    let sending = pin!(sender.again());
                     self.pulse
                         .meanwhile(sending, alone(&policy, &mut blind))
                         .await;
@@ -164,14 +166,23 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
                         }
                     }
                 }
-                (Command::PolicyBegin { length }, _) => self.store.begin(spare, length),
+                (Command::PolicyBegin { length }, _) => {
+                    self.brace(&policy, S::STALL);
+                    self.store.begin(spare, length)
+                }
                 (Command::PolicyChunk { offset, bytes }, _) => {
+                    if self.store.will_erase(bytes.len()) {
+                        self.brace(&policy, S::STALL);
+                    }
                     self.store.chunk(spare, offset, bytes)
                 }
                 (Command::PolicyCommit { signature }, _) => {
-                    let check = self.store.commit(spare, signature, self.workspace);
-                    let alone = alone(&policy, &mut blind);
-                    match self.pulse.meanwhile(check, alone).await {
+                    let checked = {
+                        let check = pin!(self.store.commit(spare, signature, self.workspace));
+                        let alone = alone(&policy, &mut blind);
+                        self.pulse.meanwhile(check, alone).await
+                    };
+                    match checked {
                         Ok(()) => self.hello(),
                         Err(refusal) => {
                             log!(warn, "policy refused: {}", refusal);
@@ -224,6 +235,17 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
         (action, ticks)
     }
 
+    /// Makes ready for a time in which nothing can be done: an actuator that could not be stopped in
+    /// time is stopped before.
+    fn brace(&mut self, policy: &Option<Policy>, stall: Duration) {
+        let may_be_blind = |policy: &Policy| policy.header().timing.fail_safe_us;
+        if let Some(fail_safe_us) = policy.as_ref().map(may_be_blind)
+            && stall >= Duration::from_micros(fail_safe_us.into())
+        {
+            self.pulse.actuator.apply(&Action::none(Mode::FailedSafe));
+        }
+    }
+
     /// Sends a report; a host that is slow to read does not keep the agent from failing safe.
     async fn send<W: Write>(
         &mut self,
@@ -232,7 +254,7 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
         report: &Report<'_>,
         alone: Option<Alone<'_, '_>>,
     ) {
-        let sending = sender.send(number, report);
+        let sending = pin!(sender.send(number, report));
         self.pulse.meanwhile(sending, alone).await;
     }
 
@@ -306,10 +328,9 @@ impl<D: Watchdog, A: Actuator> Pulse<'_, D, A> {
     /// Gives the fail-safe its passes while something takes its time.
     async fn meanwhile<T>(
         &mut self,
-        work: impl Future<Output = T>,
+        mut work: Pin<&mut impl Future<Output = T>>,
         mut alone: Option<Alone<'_, '_>>,
     ) -> T {
-        let mut work = pin!(work);
         loop {
             let pass = Timer::at(self.next_pass(again(&mut alone)));
             match select(work.as_mut(), pass).await {

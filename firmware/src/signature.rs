@@ -14,6 +14,10 @@ pub const POLICY_KEY: Option<[u8; 32]> = match option_env!("POLICY_KEY") {
     None => None,
 };
 
+/// An image that was built without a key does not carry the verifier either, all 17 KB of it. The
+/// host, where keys are given to tests, always does.
+const HAS_VERIFIER: bool = POLICY_KEY.is_some() || cfg!(not(target_os = "none"));
+
 const fn key(digits: &str) -> [u8; 32] {
     let (pairs, []) = digits.as_bytes().as_chunks::<2>() else {
         panic!("POLICY_KEY is an Ed25519 public key: 64 hexadecimal digits");
@@ -52,13 +56,23 @@ pub(crate) async fn check(blob: &[u8], signature: &[u8], key: &[u8; 32]) -> Resu
             found: signature.len(),
         });
     };
+    // Asked wherever the verifier is used: that nobody gets past the first question, no compiler
+    // sees in a future.
+    if !HAS_VERIFIER {
+        return Err(Fault::Foreign);
+    }
     let verifier = PublicKey::new(*key).verify_incremental(&signature);
     let mut verifier = verifier.map_err(|_| Fault::Foreign)?;
     for piece in blob.chunks(PIECE) {
-        verifier.absorb(piece);
+        if HAS_VERIFIER {
+            verifier.absorb(piece);
+        }
         yield_now().await;
     }
-    verifier.verify().map_err(|_| Fault::Foreign)
+    match HAS_VERIFIER && verifier.verify().is_ok() {
+        true => Ok(()),
+        false => Err(Fault::Foreign),
+    }
 }
 
 /// What is wrong with a policy's signature.

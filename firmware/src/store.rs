@@ -139,9 +139,8 @@ impl Known {
         let blob = blob(flash, record.policy.length);
         let tried = |nth: &usize| Mark::Tried(*nth).is_made(flash);
         let tries = (0..TRIES).filter(tried).count();
-        let whole = |policy: &Policy| policy.id() == record.policy;
         let state = match admit(blob, &record.signature, key, workspace).await {
-            Ok(policy) if !whole(&policy) => SlotState::Refused,
+            Ok(policy) if policy != record.policy => SlotState::Refused,
             Ok(_) if Mark::Proven.is_made(flash) => SlotState::Proven,
             Ok(_) if tries == TRIES => SlotState::GivenUp,
             Ok(_) => SlotState::OnTrial,
@@ -150,7 +149,7 @@ impl Known {
                 SlotState::Refused
             }
         };
-        let is_whole = state != SlotState::Refused || Policy::parse(blob).is_ok_and(|p| whole(&p));
+        let is_whole = state != SlotState::Refused || is_policy(blob, record.policy);
         Self {
             slot: Slot {
                 policy: is_whole.then_some(record.policy),
@@ -179,10 +178,24 @@ fn best(known: &[Known; 2]) -> Option<u8> {
     ranked.max().map(|(_, slot)| slot)
 }
 
+/// Whether these bytes are that policy, be it one that the node runs or not.
+#[inline(never)]
+fn is_policy(blob: &[u8], id: PolicyId) -> bool {
+    Policy::parse(blob).is_ok_and(|policy| policy.id() == id)
+}
+
 /// The first bytes of a slot's blob; fewer where the slot ends before.
 fn blob(flash: &impl PolicyFlash, length: u32) -> &[u8] {
     let bytes = flash.bytes().get(RECORD_AREA..).unwrap_or_default();
     bytes.get(..length as usize).unwrap_or(bytes)
+}
+
+/// The used one and the free one of two. With no policy to run any slot is free.
+fn arranged<T>(active: Option<u8>, [first, second]: &mut [T; 2]) -> (&mut T, &mut T) {
+    match active {
+        Some(0) => (first, second),
+        _ => (second, first),
+    }
 }
 
 /// What lies in the two slots, and which of them the node uses.
@@ -222,12 +235,9 @@ impl Store {
         }
     }
 
-    /// The slot that is used and the one that is free. With no policy to run any slot is free.
-    pub fn arrange<'s, S>(&self, [first, second]: &'s mut [S; 2]) -> (&'s mut S, &'s mut S) {
-        match self.active {
-            Some(0) => (first, second),
-            _ => (second, first),
-        }
+    /// The slot that is used and the one that is free.
+    pub fn arrange<'s, S>(&self, slots: &'s mut [S; 2]) -> (&'s mut S, &'s mut S) {
+        arranged(self.active, slots)
     }
 
     /// The slot whose policy runs.
@@ -243,31 +253,20 @@ impl Store {
     /// The policy that runs.
     pub fn policy(&self) -> Option<PolicyId> {
         self.active?;
-        let [first, second] = self.known;
-        let used = if self.active == Some(0) {
-            first
-        } else {
-            second
-        };
-        used.slot.policy
+        self.used().slot.policy
     }
 
-    fn used(&mut self) -> &mut Known {
-        let [first, second] = &mut self.known;
-        if self.active == Some(0) {
-            first
-        } else {
-            second
-        }
+    fn used(&self) -> Known {
+        let mut known = self.known;
+        *arranged(self.active, &mut known).0
     }
 
-    fn spare(&mut self) -> &mut Known {
-        let [first, second] = &mut self.known;
-        if self.active == Some(0) {
-            second
-        } else {
-            first
-        }
+    fn used_mut(&mut self) -> &mut Known {
+        arranged(self.active, &mut self.known).0
+    }
+
+    fn spare_mut(&mut self) -> &mut Known {
+        arranged(self.active, &mut self.known).1
     }
 
     /// The policy that runs, in place, which was admitted before. If it has gone bad since, another
@@ -277,7 +276,7 @@ impl Store {
         let policy = Policy::parse(blob(used, id.length)).ok();
         if policy.is_none() {
             log!(error, "the policy has gone bad in its slot");
-            *self.used() = Known::without_policy(SlotState::Refused);
+            *self.used_mut() = Known::without_policy(SlotState::Refused);
             self.active = best(&self.known);
             self.upload = None;
         }
@@ -285,12 +284,12 @@ impl Store {
     }
 
     /// Whether the next step is the first of a try that is to be marked.
-    pub fn is_untried(&mut self) -> bool {
+    pub fn is_untried(&self) -> bool {
         self.is_on_trial() && !self.marked
     }
 
     /// Whether the policy that runs has yet to prove itself.
-    pub fn is_on_trial(&mut self) -> bool {
+    pub fn is_on_trial(&self) -> bool {
         let unproven = [SlotState::OnTrial, SlotState::GivenUp];
         self.active.is_some() && unproven.contains(&self.used().slot.state)
     }
@@ -298,7 +297,7 @@ impl Store {
     /// Takes note in flash that the policy is about to take a step.
     pub fn begin_trial(&mut self, used: &mut impl PolicyFlash) {
         self.marked = true;
-        let known = self.used();
+        let known = self.used_mut();
         if known.tries < TRIES {
             Mark::Tried(known.tries).make(used);
             known.tries += 1;
@@ -314,7 +313,7 @@ impl Store {
     /// Takes note in flash that the policy has taken a step.
     pub fn prove(&mut self, used: &mut impl PolicyFlash) {
         Mark::Proven.make(used);
-        self.used().slot.state = SlotState::Proven;
+        self.used_mut().slot.state = SlotState::Proven;
         log!(info, "the policy is proven");
     }
 
@@ -325,7 +324,7 @@ impl Store {
         if length as usize > capacity {
             return TOO_LONG;
         }
-        *self.spare() = Known::EMPTY;
+        *self.spare_mut() = Known::EMPTY;
         match Upload::begin(spare, length) {
             Ok(upload) => {
                 self.upload = Some(upload);
@@ -351,6 +350,11 @@ impl Store {
         })
     }
 
+    /// Whether so many bytes more need another sector.
+    pub fn will_erase(&self, bytes: usize) -> bool {
+        (self.upload.as_ref()).is_some_and(|upload| upload.will_erase(bytes))
+    }
+
     /// Drops an upload whose host is gone.
     pub fn drop_stalled(&mut self) {
         if self.upload.take_if(|upload| upload.is_stalled()).is_some() {
@@ -370,7 +374,7 @@ impl Store {
         let length = upload.length()?;
         let key = self.key.as_ref();
         let blob = blob(spare, length);
-        let policy = admit(blob, signature, key, workspace).await?.id();
+        let policy = admit(blob, signature, key, workspace).await?;
         let Ok(signature) = Vec::from_slice(signature) else {
             return Err(Refusal::Signature(crate::signature::Fault::Length {
                 found: signature.len(),
@@ -384,8 +388,12 @@ impl Store {
             policy,
             signature,
         };
-        record.write(spare).ok_or(Refusal::Flash)?;
-        *self.spare() = Known {
+        if record.write(spare).is_none() {
+            // Half a record cannot be written over.
+            self.upload = None;
+            return Err(Refusal::Flash);
+        }
+        *self.spare_mut() = Known {
             slot: Slot {
                 policy: Some(policy),
                 state: SlotState::OnTrial,

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// An upload that does not go on for this long is dropped: its host is gone.
-pub const STALL: Duration = Duration::from_secs(10);
+pub const STALL: Duration = Duration::from_secs(5);
 
 /// An upload under way.
 ///
@@ -61,6 +61,12 @@ impl Upload {
             self.append(flash, bytes)?;
         }
         Ok(Report::Stored { next: self.next })
+    }
+
+    /// Whether so many bytes more need another sector.
+    pub fn will_erase(&self, bytes: usize) -> bool {
+        let end = RECORD_AREA + self.next as usize + bytes;
+        end > self.erased as usize
     }
 
     /// The whole length, if all of it has come.

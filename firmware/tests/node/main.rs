@@ -10,9 +10,13 @@ mod watchdog;
 
 use agent_core::{
     agent::{Action, Agent, Mode},
-    message::{Command, Mishap, Report, encode_frame},
+    message::{
+        Command, Counters, History, Mishap, PolicyId, Report, ResetCause, Slot, SlotState, Status,
+        encode_frame,
+    },
 };
 use embassy_time::{Duration, Timer};
+use firmware::link::REPORT_FRAME;
 use rig::{Restarted, Rig, observation, parsed, policy, policy_that_sees, with_node};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -219,23 +223,15 @@ fn an_image_that_ships_cannot_be_provoked() {
     });
 }
 
-/// Every text and count as long as it can be.
 #[test]
-fn a_status_fits_its_frame_however_much_there_is_to_tell() {
+fn names_and_last_words_are_cut_to_what_a_status_has_room_for() {
     let mut rig = Rig::<4, 4096>::new();
     rig.hardware.board = "a board with a name that is much longer than any name should be";
     rig.hardware.last_words = "éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé!";
-    let history = &mut rig.hardware.history;
-    history.boots = u32::MAX;
-    history.watchdog_bites = u32::MAX;
-    history.panics = u32::MAX;
-    history.faults = u32::MAX;
+    rig.hardware.history.faults = u32::MAX;
     rig.live(async |host, _| {
         host.upload(&policy()).await;
-        host.upload(&policy()).await;
-        // Commands are numbered up to five bytes.
-        host.send(u32::MAX >> 1, &Command::Status).await;
-        host.receive(|_, report| match report {
+        host.ask(Command::Status, |report| match report {
             Report::Status(status) => {
                 assert_eq!(status.board.len(), 32);
                 assert_eq!(status.last_words, "é".repeat(48));
@@ -246,4 +242,41 @@ fn a_status_fits_its_frame_however_much_there_is_to_tell() {
         })
         .await;
     });
+}
+
+/// Every text as long as a node lets it be, every number as long as it can be.
+#[test]
+fn a_status_fits_its_frame_however_much_there_is_to_tell() {
+    let slot = Slot {
+        policy: Some(PolicyId {
+            length: u32::MAX,
+            crc: u32::MAX,
+        }),
+        state: SlotState::GivenUp,
+    };
+    let status = Status {
+        board: &"b".repeat(32),
+        firmware: "1000.1000.1000-a",
+        active: Some(1),
+        slots: [slot; 2],
+        history: History {
+            reset: ResetCause::Fault,
+            boots: u32::MAX,
+            watchdog_bites: u32::MAX,
+            panics: u32::MAX,
+            faults: u32::MAX,
+        },
+        last_words: &"w".repeat(96),
+        counters: Counters {
+            uptime_us: u64::MAX,
+            steps: u32::MAX,
+            commands: u32::MAX,
+            rejected: u32::MAX,
+            repeated: u32::MAX,
+            stale: u32::MAX,
+        },
+    };
+    let mut frame = [0; REPORT_FRAME];
+    let frame = encode_frame(u32::MAX, &Report::Status(status), &mut frame).unwrap();
+    assert_eq!(frame.len(), 242, "as the constant's comment reckons");
 }
