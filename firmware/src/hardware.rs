@@ -35,6 +35,11 @@ pub struct Hardware<S, W, A> {
 
 /// Flash for one policy, from offset 0, that the core can read like any other memory.
 pub trait PolicyFlash: NorFlash {
+    /// The longest that the core is kept from running anything else while a sector is erased. An
+    /// agent that may not be blind for so long fails safe first; so does every agent on a board that
+    /// does not say.
+    const STALL: Duration = Duration::MAX;
+
     /// All of it, as it reads now. Starts on a multiple of 16 bytes.
     fn bytes(&self) -> &[u8];
 }

@@ -164,8 +164,14 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
                         }
                     }
                 }
-                (Command::PolicyBegin { length }, _) => self.store.begin(spare, length),
+                (Command::PolicyBegin { length }, _) => {
+                    self.brace(&policy, S::STALL);
+                    self.store.begin(spare, length)
+                }
                 (Command::PolicyChunk { offset, bytes }, _) => {
+                    if self.store.will_erase(bytes.len()) {
+                        self.brace(&policy, S::STALL);
+                    }
                     self.store.chunk(spare, offset, bytes)
                 }
                 (Command::PolicyCommit { signature }, _) => {
@@ -222,6 +228,17 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
         self.pulse.actuator.apply(&action);
         self.steps = self.steps.saturating_add(1);
         (action, ticks)
+    }
+
+    /// Makes ready for a time in which nothing can be done: an actuator that could not be stopped in
+    /// time is stopped before.
+    fn brace(&mut self, policy: &Option<Policy>, stall: Duration) {
+        let may_be_blind = |policy: &Policy| policy.header().timing.fail_safe_us;
+        if let Some(fail_safe_us) = policy.as_ref().map(may_be_blind)
+            && stall >= Duration::from_micros(fail_safe_us.into())
+        {
+            self.pulse.actuator.apply(&Action::none(Mode::FailedSafe));
+        }
     }
 
     /// Sends a report; a host that is slow to read does not keep the agent from failing safe.

@@ -351,6 +351,11 @@ impl Store {
         })
     }
 
+    /// Whether so many bytes more need another sector.
+    pub fn will_erase(&self, bytes: usize) -> bool {
+        (self.upload.as_ref()).is_some_and(|upload| upload.will_erase(bytes))
+    }
+
     /// Drops an upload whose host is gone.
     pub fn drop_stalled(&mut self) {
         if self.upload.take_if(|upload| upload.is_stalled()).is_some() {
@@ -384,7 +389,11 @@ impl Store {
             policy,
             signature,
         };
-        record.write(spare).ok_or(Refusal::Flash)?;
+        if record.write(spare).is_none() {
+            // Half a record cannot be written over.
+            self.upload = None;
+            return Err(Refusal::Flash);
+        }
         *self.spare() = Known {
             slot: Slot {
                 policy: Some(policy),

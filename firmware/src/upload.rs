@@ -63,6 +63,12 @@ impl Upload {
         Ok(Report::Stored { next: self.next })
     }
 
+    /// Whether so many bytes more need another sector.
+    pub fn will_erase(&self, bytes: usize) -> bool {
+        let end = RECORD_AREA + self.next as usize + bytes;
+        end > self.erased as usize
+    }
+
     /// The whole length, if all of it has come.
     pub fn length(&self) -> Result<u32, Refusal> {
         match self.next == self.length {

@@ -2,6 +2,7 @@
 
 use std::{cell::Cell, rc::Rc};
 
+use embassy_time::Duration;
 use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
 };
@@ -182,6 +183,9 @@ impl<const W: usize, const E: usize> NorFlash for Chip<W, E> {
 }
 
 impl<const W: usize, const E: usize> PolicyFlash for Chip<W, E> {
+    /// Large sectors are those of chips that cannot be read while they are erased.
+    const STALL: Duration = Duration::from_millis(if E > 4096 { 1_000 } else { 0 });
+
     fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(&self.memory)
     }

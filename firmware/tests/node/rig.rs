@@ -6,7 +6,7 @@ use std::{
 };
 
 use agent_core::{
-    agent::{Action, Agent},
+    agent::{Action, Agent, Mode},
     message::{
         CHUNK, Command, FrameReader, Hello, History, Observation, Patch, PolicyId, Report,
         ResetCause, SlotState, Span, UNASKED, decode_frame, encode_frame,
@@ -48,14 +48,14 @@ pub fn policy_that_sees(window: u16) -> Vec<u8> {
     encoded(window, &[(4, 1)], 0.25, TIMING)
 }
 
-/// The same in more of a hurry to fail safe.
-pub fn hasty_policy() -> Vec<u8> {
-    let hasty = Timing {
+/// The same with so much patience, in milliseconds, until the agent holds and fails safe.
+pub fn policy_that_waits(late: u32, fail_safe: u32) -> Vec<u8> {
+    let timing = Timing {
         period_us: 1_000,
-        late_us: 2_000,
-        fail_safe_us: 6_000,
+        late_us: 1_000 * late,
+        fail_safe_us: 1_000 * fail_safe,
     };
-    encoded(4, &[(4, 1)], 0.25, hasty)
+    encoded(4, &[(4, 1)], 0.25, timing)
 }
 
 /// A policy of a few kilobytes that nobody else's force is like.
@@ -356,6 +356,12 @@ impl<const W: usize, const E: usize> Rig<W, E> {
             },
             power,
         }
+    }
+
+    /// The modes of all actions that the actuator was told.
+    pub fn modes(&self) -> Vec<Mode> {
+        let told = self.hardware.actuator.0.iter();
+        told.map(|action| action.mode).collect()
     }
 
     /// Starts the node and runs it against a host's script, which is given the node's greeting.

@@ -7,7 +7,9 @@ use agent_core::{
 use firmware::{store::RECORD_AREA, upload::STALL};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::rig::{Rig, first_action, id, large_policy, observation, policy, with_node};
+use crate::rig::{
+    Rig, first_action, id, large_policy, observation, policy, policy_that_waits, with_node,
+};
 
 const FIELD: [f32; 6] = [0.0, 0.5, 0.5, 0.5, 0.5, 0.0];
 
@@ -55,16 +57,17 @@ fn updates_go_to_the_slots_in_turn_and_a_first_step_proves_them() {
 fn an_upload_that_is_refused_does_not_interrupt_control() {
     let mut bad = large_policy(0.3);
     *bad.last_mut().unwrap() ^= 1;
+    let old = policy_that_waits(10_000, 20_000);
     let fields: Vec<[f32; 6]> = (0..40).map(|k| [(k as f32).sin(); 6]).collect();
     let mut alone = Vec::new();
     with_node(async |host| {
-        host.upload(&policy()).await;
+        host.upload(&old).await;
         for (k, field) in fields.iter().enumerate() {
             alone.push(host.observe(observation(field, k as u64 * 1_000)).await);
         }
     });
     let told = with_node(async |host| {
-        host.upload(&policy()).await;
+        host.upload(&old).await;
         let chunks = bad.chunks(512).enumerate();
         let mut chunks = chunks.map(|(k, bytes)| Command::PolicyChunk {
             offset: k as u32 * 512,
@@ -87,12 +90,26 @@ fn an_upload_that_is_refused_does_not_interrupt_control() {
             let action = host.observe(observation(field, k as u64 * 1_000)).await;
             assert_eq!(action, alone[k], "step {k}");
         }
-        assert_eq!(host.hello().await.policy, Some(id(&policy())));
+        assert_eq!(host.hello().await.policy, Some(id(&old)));
     });
     // Its actuator was never told to stop either: nothing but the start and the actions.
-    let modes: Vec<Mode> = told.iter().map(|action| action.mode).collect();
-    assert_eq!(modes[..2], [Mode::Waiting; 2]);
-    assert!(!modes[2..].contains(&Mode::Waiting) && !modes.contains(&Mode::FailedSafe));
+    assert_eq!(told[2..], alone);
+}
+
+/// A chip with large sectors keeps the core for a second; the agent may be blind for less.
+#[test]
+fn an_actuator_is_stopped_before_an_erasure_that_nobody_could_interrupt() {
+    let mut rig = Rig::<1, 16384>::new();
+    rig.live(async |host, _| {
+        host.upload(&policy_that_waits(800, 900)).await;
+        let before = host.observe(observation(&FIELD, 0)).await;
+        host.begin(&large_policy(0.1)).await;
+        assert_eq!(host.observe(observation(&FIELD, 0)).await, before);
+    });
+    // When it started, when the policy took over, and then once: one sector holds the new one.
+    let started = [Mode::Waiting; 2];
+    let updated = [Mode::Active, Mode::FailedSafe, Mode::Active];
+    assert_eq!(rig.modes(), [&started[..], &updated[..]].concat());
 }
 
 /// Dies as a panic would make it.

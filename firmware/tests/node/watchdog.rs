@@ -7,7 +7,7 @@ use agent_core::{
 use embassy_time::{Duration, Instant, Timer};
 use firmware::{hardware::HEARTBEAT, link::WRITE_TIMEOUT};
 
-use crate::rig::{Rig, Told, hasty_policy, observation, policy};
+use crate::rig::{Rig, Told, observation, policy, policy_that_waits};
 
 /// What any board's watchdog gives at least.
 const BITE: Duration = Duration::from_millis(4 * HEARTBEAT.as_millis());
@@ -89,8 +89,8 @@ fn a_step_that_does_not_end_is_not_fed() {
 fn a_host_that_does_not_read_keeps_nobody_from_failing_safe() {
     let mut rig = Rig::<4, 4096>::new();
     rig.live(async |host, _| {
-        host.upload(&hasty_policy()).await;
-        // The first step of a policy is told from the others: it is proved.
+        host.upload(&policy_that_waits(2, 6)).await;
+        // The policy is proven now: the next step is one like all others.
         host.observe(observation(&[1.0; 6], 0)).await;
         let room = host.from_node.free_capacity();
         host.from_node.write_all(&vec![1; room]).await;
