@@ -53,7 +53,10 @@ pub enum SessionError {
     #[error("the node refused the policy: {0}")]
     Refused(String),
     /// The node started anew in the middle of it.
-    #[error("the node was restarted while it was given a policy: upload it again")]
+    #[error(
+        "the node restarted while it was given a policy: ask for its status, which tells why, and \
+         upload it again"
+    )]
     Restarted,
     /// The node answered, but not what was asked.
     #[error("unexpected answer to {asked}: {report}")]
@@ -270,12 +273,12 @@ impl Session {
             next = self.stored(&Command::PolicyChunk { offset, bytes }, starts)?;
             progress(next);
         }
-        match self.ask(&Command::PolicyCommit { signature }, UPLOAD_PATIENCE)? {
+        let armed = match self.ask(&Command::PolicyCommit { signature }, UPLOAD_PATIENCE)? {
             Report::Hello(hello) => Ok(hello),
             Report::PolicyRefused { reason } => Err(SessionError::Refused(reason.to_owned())),
-            Report::Rejected { reason } => Err(SessionError::Rejected(reason.to_owned())),
             report => Err(unexpected("the end of the upload", &report)),
-        }
+        };
+        self.unless_restarted(starts, armed)
     }
 
     /// Sends a piece of an upload that began after so many starts.
@@ -287,6 +290,16 @@ impl Session {
             }
             report => Err(unexpected("a piece of the upload", &report)),
         };
+        self.unless_restarted(starts, answer)
+    }
+
+    /// The answer, unless the node has started again since it had started so often: it then knows
+    /// nothing of what was asked before.
+    fn unless_restarted<T>(
+        &self,
+        starts: u64,
+        answer: Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
         match self.counters.starts == starts {
             true => answer,
             false => Err(SessionError::Restarted),

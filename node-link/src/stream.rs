@@ -3,9 +3,11 @@
 use std::{
     io::{self, Read, Write},
     net::TcpStream,
-    os::unix::net::UnixStream,
+    os::{fd::AsFd, unix::net::UnixStream},
     time::{Duration, Instant},
 };
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How long a peer may take nothing before a frame to it is given up. It is then hung, or gone
 /// without a word; one that is merely slow takes something.
@@ -15,7 +17,7 @@ const SEND_PATIENCE: Duration = Duration::from_millis(100);
 pub const REOPEN_PATIENCE: Duration = Duration::from_millis(50);
 
 /// A connected socket whose reads can be limited in time.
-pub trait Socket: Read + Write {
+pub trait Socket: Read + Write + AsFd {
     fn limit_writes(&self, limit: Duration) -> io::Result<()>;
     fn limit_reads(&self, limit: Duration) -> io::Result<()>;
 }
@@ -62,8 +64,20 @@ impl<S: Socket> Stream<S> {
         Ok(())
     }
 
-    pub fn is_connected(&self) -> bool {
-        self.socket.is_some()
+    /// Whether there is somebody at the other end, also if nobody has read to the end yet.
+    pub fn is_connected(&mut self) -> bool {
+        let gone = self.socket.as_ref().is_none_or(|socket| {
+            let mut ends = [PollFd::new(socket, PollFlags::RDHUP)];
+            let now = Timespec::default();
+            let _ = poll(&mut ends, Some(&now));
+            ends[0]
+                .revents()
+                .intersects(PollFlags::RDHUP | PollFlags::HUP)
+        });
+        if gone {
+            self.socket = None;
+        }
+        !gone
     }
 
     pub fn peer(&self) -> &str {

@@ -221,11 +221,18 @@ fn an_upload_that_a_restart_has_interrupted_is_named_as_such() {
             let reason = "no upload under way";
             line.answer(number, Report::Rejected { reason });
         }
+        Command::PolicyCommit { .. } => {
+            line.answer(UNASKED, Report::Hello(HELLO));
+            line.answer(number, Report::Hello(HELLO));
+        }
         _ => line.answer(number, Report::Hello(HELLO)),
     }));
     session.hello(PATIENCE).unwrap();
-    let refused = session.upload(&[1; 600], &[], &mut |_| ());
-    assert!(matches!(refused, Err(SessionError::Restarted)));
+    // In the middle of it, and at its end.
+    for policy in [&[1; 600][..], &[]] {
+        let refused = session.upload(policy, &[], &mut |_| ());
+        assert!(matches!(refused, Err(SessionError::Restarted)));
+    }
 }
 
 #[test]

@@ -21,8 +21,12 @@ use node_link::{
 use crate::observations::{Blob, Scene};
 
 /// A conversation that makes no progress for this long is at a stand. With one frame in fifty lost
-/// each way, the twelve repetitions that a slow line has time for all fail once in 10^16.
+/// each way, the twenty repetitions for which there is time all fail once in 10^28.
 const STAND: Duration = Duration::from_secs(10);
+
+/// Between two repetitions of a question.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// Different observations; a prime, so that they fall on all others of the run's rhythms.
 const SCENES: u32 = 499;
@@ -45,6 +49,8 @@ pub struct Soaked {
     pub node: Counters,
     /// How long it took.
     pub elapsed: Duration,
+    /// The longest time from a question to its answer.
+    pub longest: Duration,
     /// Bytes of memory of this process after the warm-up and at the end, where that can be told.
     pub memory: Option<[u64; 2]>,
 }
@@ -112,20 +118,26 @@ pub fn soak(
         host,
         node,
         elapsed,
+        longest: pace.longest,
         memory,
     })
 }
 
-/// How long answers take on this line, so that a lost one is missed soon.
+/// How long answers take on this line, so that a lost one is missed soon: as TCP reckons it, from
+/// the smoothed round trip and its deviation (RFC 6298).
 struct Pace {
-    /// Smoothed time of a round trip.
     round_trip: Duration,
+    deviation: Duration,
+    /// The longest time from a question to its answer.
+    longest: Duration,
 }
 
 impl Default for Pace {
     fn default() -> Self {
         Self {
-            round_trip: Duration::from_millis(5),
+            round_trip: Duration::from_millis(1),
+            deviation: Duration::from_millis(1),
+            longest: Duration::ZERO,
         }
     }
 }
@@ -135,13 +147,19 @@ impl Pace {
     fn ask(&mut self, session: &mut Session, observation: &Observation) -> Result<Action> {
         let number = session.send(&Command::Observe(*observation))?;
         let sent = Instant::now();
-        let mut asked = sent;
+        let mut wait = (self.round_trip + 4 * self.deviation).max(SHORTEST_WAIT);
+        let mut missed = sent + wait;
+        let mut repeated = false;
         loop {
-            let missed = asked + (8 * self.round_trip).max(Duration::from_millis(1));
             match session.receive(missed)? {
                 Some((answered, Report::Action { action, .. })) if answered == number => {
-                    if asked == sent {
-                        self.round_trip = (7 * self.round_trip + sent.elapsed()) / 8;
+                    let took = sent.elapsed();
+                    self.longest = self.longest.max(took);
+                    // It cannot be told which of several it answers.
+                    if !repeated {
+                        let off = took.abs_diff(self.round_trip);
+                        self.deviation = (3 * self.deviation + off) / 4;
+                        self.round_trip = (7 * self.round_trip + took) / 8;
                     }
                     return Ok(action);
                 }
@@ -153,7 +171,10 @@ impl Pace {
                 None if sent.elapsed() > STAND => bail!("no answer for {STAND:?}: a dead-lock"),
                 None => {
                     session.resend()?;
-                    asked = Instant::now();
+                    repeated = true;
+                    // Longer each time: a node that is slow must not be buried.
+                    wait = (2 * wait).min(LONGEST_WAIT);
+                    missed = Instant::now() + wait;
                 }
             }
         }

@@ -158,6 +158,7 @@ fn malformed_frames_do_not_keep_a_node_from_answering() {
     let tortured = torture(&mut session, &shipped(), 20_000, &mut |_| ()).unwrap();
     assert_eq!(tortured.sent.iter().sum::<u64>(), 20_000);
     assert!(tortured.sent.iter().all(|count| *count > 0), "{tortured:?}");
-    // The kinds that are no frames of this protocol are half of all and more.
-    assert!(tortured.node.counters.rejected > 0 || tortured.restarts > 0);
+    // Five kinds of six are no frames of this protocol, though some of them share one.
+    let rejected = tortured.node.counters.rejected;
+    assert!(rejected > 10_000, "{rejected}");
 }
