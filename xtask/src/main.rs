@@ -188,10 +188,9 @@ fn firmware(task: Firmware) -> anyhow::Result<()> {
             run::run(&elf, &policy, observations, log)
         }
         Firmware::Size => {
-            for board in Board::ALL {
-                let elf = firmware::build(&toolchain, Image::of(board))?;
-                size::check(board.name(), &elf)?;
-            }
+            let images = Board::ALL.into_iter().map(Image::signed);
+            let built = images.map(|image| Ok((image, firmware::build(&toolchain, image)?)));
+            size::check_images(&built.collect::<anyhow::Result<Vec<_>>>()?)?;
             setup::c_compiler()?;
             size::check_library(&toolchain)
         }
