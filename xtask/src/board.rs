@@ -61,6 +61,16 @@ impl Board {
             Self::An505 | Self::Pico2 => TARGET_M33,
         }
     }
+
+    /// Its chip, as probe-rs calls it; none if it is emulated.
+    pub fn chip(self) -> Option<&'static str> {
+        match self {
+            Self::An386 | Self::An500 | Self::An505 => None,
+            Self::NucleoF446re => Some("STM32F446RETx"),
+            Self::Nrf52840Dk => Some("nRF52840_xxAA"),
+            Self::Pico2 => Some("RP235x"),
+        }
+    }
 }
 
 /// An image of the firmware.
