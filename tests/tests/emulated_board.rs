@@ -1,5 +1,6 @@
-//! The real firmware image in an emulated Cortex-M4F against the same agent on the host, bit for
-//! bit. `cargo xtask test` builds the image and names it in `FIRMWARE_ELF`.
+//! The real firmware images in emulated boards against the same agent on the host, bit for bit.
+//! `cargo xtask test` builds the images and names them in `FIRMWARE_ELF` (Cortex-M4F),
+//! `FIRMWARE_ELF_AN500` (Cortex-M7) and `FIRMWARE_ELF_AN505` (Cortex-M33).
 
 use agent_core::agent::{Action, AgentState, Mode};
 use agent_core::message::{Command, Observation, Overview, Patch, Report, Samples, Span};
@@ -12,7 +13,7 @@ use agent_sim::problem::{self, Problem, by_name};
 use agent_sim::random_field::episode_rng;
 use agent_sim::sense::View;
 use agent_sim::swarm::Swarm;
-use node_link::{BoardOptions, EmulatedBoard, Session};
+use node_link::{BoardOptions, EmulatedBoard, Machine, Session};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeSet;
@@ -26,18 +27,28 @@ fn problem() -> &'static Problem {
     by_name("heat-1d").unwrap()
 }
 
-/// A booted board and the line to it, or nothing (loudly) where there is no image.
+/// A booted Cortex-M4F board and the line to it, or nothing (loudly) where there is no image.
 fn board() -> Option<(EmulatedBoard, Session)> {
-    match std::env::var_os("FIRMWARE_ELF") {
-        Some(elf) => Some(EmulatedBoard::start(&BoardOptions::new(elf)).expect("the board boots")),
+    boot(Machine::An386, "FIRMWARE_ELF")
+}
+
+fn boot(machine: Machine, variable: &str) -> Option<(EmulatedBoard, Session)> {
+    match std::env::var_os(variable) {
+        Some(elf) => {
+            let options = BoardOptions {
+                machine,
+                ..BoardOptions::new(elf)
+            };
+            Some(EmulatedBoard::start(&options).expect("the board boots"))
+        }
         None if std::env::var("CI").is_ok_and(|v| v == "true") => {
-            panic!("FIRMWARE_ELF is not set: run the tests with `cargo xtask test`")
+            panic!("{variable} is not set: run the tests with `cargo xtask test`")
         }
         None => {
             // Written past the test runner, which hides what passing tests print.
             let _ = writeln!(
                 std::io::stderr(),
-                "SKIPPED: no FIRMWARE_ELF; `cargo xtask test` builds the image and runs this"
+                "SKIPPED: no {variable}; `cargo xtask test` builds the image and runs this"
             );
             None
         }
@@ -89,7 +100,7 @@ fn all_shipped_policies_give_the_same_bits_on_the_board_and_on_the_host() {
         let shipped = PolicyFile::shipped(problem).unwrap();
         for encoding in [Encoding::F32, Encoding::Int8] {
             let file = shipped.recoded(encoding).unwrap();
-            compare(&mut node, problem, &file, &mut modes);
+            compare(&mut node, problem, &file, patches(), &mut modes);
         }
     }
     // The comparison went through every state an armed agent has.
@@ -101,8 +112,43 @@ fn all_shipped_policies_give_the_same_bits_on_the_board_and_on_the_host() {
     );
 }
 
+/// A Cortex-M7 runs the M4F's instructions; a Cortex-M33 runs portable code, the host's.
+#[test]
+fn the_other_cores_give_the_same_bits_too() {
+    for (machine, variable) in [
+        (Machine::An500, "FIRMWARE_ELF_AN500"),
+        (Machine::An505, "FIRMWARE_ELF_AN505"),
+    ] {
+        let Some((_board, mut node)) = boot(machine, variable) else {
+            return;
+        };
+        assert_eq!(node.status(PATIENCE).unwrap().board, machine.name());
+        let mut modes = BTreeSet::new();
+        for problem in problem::ALL {
+            let shipped = PolicyFile::shipped(problem).unwrap();
+            for encoding in [Encoding::F32, Encoding::Int8] {
+                let file = shipped.recoded(encoding).unwrap();
+                compare(
+                    &mut node,
+                    problem,
+                    &file,
+                    patches().div_ceil(20),
+                    &mut modes,
+                );
+            }
+        }
+        assert!(modes.len() >= 3, "{modes:?}");
+    }
+}
+
 /// One agent on the board and on the host, shown the same.
-fn compare(node: &mut Session, problem: &Problem, file: &PolicyFile, modes: &mut BTreeSet<String>) {
+fn compare(
+    node: &mut Session,
+    problem: &Problem,
+    file: &PolicyFile,
+    patches: u32,
+    modes: &mut BTreeSet<String>,
+) {
     let policy = file.policy(problem).unwrap();
     let hello = node.upload(file.bytes(), &[], &mut |_| ()).unwrap();
     assert_eq!(hello.policy, Some(policy.id()));
@@ -119,7 +165,7 @@ fn compare(node: &mut Session, problem: &Problem, file: &PolicyFile, modes: &mut
     let mut host = AgentState::new();
     let mut workspace = vec![0.0; policy.workspace_len()];
     let mut now_us = 0;
-    for step in 0..patches() {
+    for step in 0..patches {
         // Now and then anything in every cell, or in one of them.
         let wild = step % 4 == 2;
         let one = step % 4 == 3;

@@ -61,6 +61,16 @@ impl Board {
             Self::An505 | Self::Pico2 => TARGET_M33,
         }
     }
+
+    /// Its chip, as probe-rs calls it; none if it is emulated.
+    pub fn chip(self) -> Option<&'static str> {
+        match self {
+            Self::An386 | Self::An500 | Self::An505 => None,
+            Self::NucleoF446re => Some("STM32F446RETx"),
+            Self::Nrf52840Dk => Some("nRF52840_xxAA"),
+            Self::Pico2 => Some("RP235x"),
+        }
+    }
 }
 
 /// An image of the firmware.
@@ -68,47 +78,73 @@ impl Board {
 pub struct Image {
     /// What it runs on.
     pub board: Board,
-    /// Whether it comes to grief when it is told to.
-    pub provoke: bool,
+    kind: Kind,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    Signed,
+    Provoked,
+}
+
+/// The public key of RFC 8032's first example: any would do.
+const SOME_KEY: &str = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
 
 impl Image {
     /// The one to flash.
     pub fn of(board: Board) -> Self {
-        let provoke = false;
-        Self { board, provoke }
+        let kind = Kind::Plain;
+        Self { board, kind }
     }
 
-    /// The one for tests of what becomes of a node that fails.
+    /// The one with everything on, which is what is measured: it also checks signatures.
+    pub fn signed(board: Board) -> Self {
+        let kind = Kind::Signed;
+        Self { board, kind }
+    }
+
+    /// The one for tests of what becomes of a node that comes to grief.
     pub fn provoked(board: Board) -> Self {
-        let provoke = true;
-        Self { board, provoke }
+        let kind = Kind::Provoked;
+        Self { board, kind }
     }
 
     /// What its file is called.
     pub fn file_name(self) -> String {
-        let suffix = if self.provoke { "-provoke" } else { "" };
+        let suffix = match self.kind {
+            Kind::Plain => "",
+            Kind::Signed => "-signed",
+            Kind::Provoked => "-provoke",
+        };
         format!("{}{suffix}.elf", self.board.name())
     }
 
-    /// The environment variable by which tests find it.
-    pub fn variable(self) -> &'static str {
-        match (self.board, self.provoke) {
-            (Board::An500, false) => "FIRMWARE_ELF_AN500",
-            (Board::An500, true) => "FIRMWARE_ELF_AN500_PROVOKE",
-            (Board::An505, false) => "FIRMWARE_ELF_AN505",
-            (Board::An505, true) => "FIRMWARE_ELF_AN505_PROVOKE",
-            (_, false) => "FIRMWARE_ELF",
-            (_, true) => "FIRMWARE_ELF_PROVOKE",
+    /// The environment variable by which tests find it, if they run it.
+    pub fn variable(self) -> Option<&'static str> {
+        match (self.board, self.kind) {
+            (Board::An386, Kind::Plain) => Some("FIRMWARE_ELF"),
+            (Board::An386, Kind::Provoked) => Some("FIRMWARE_ELF_PROVOKE"),
+            (Board::An500, Kind::Plain) => Some("FIRMWARE_ELF_AN500"),
+            (Board::An500, Kind::Provoked) => Some("FIRMWARE_ELF_AN500_PROVOKE"),
+            (Board::An505, Kind::Plain) => Some("FIRMWARE_ELF_AN505"),
+            (Board::An505, Kind::Provoked) => Some("FIRMWARE_ELF_AN505_PROVOKE"),
+            _ => None,
         }
     }
 
     /// Tells cargo what to build.
     pub fn select(self, cargo: &mut Command) {
-        let also = if self.provoke { ",provoke" } else { "" };
+        let mut features = self.board.name().to_owned();
+        match self.kind {
+            Kind::Plain => {}
+            Kind::Signed => {
+                cargo.env("POLICY_KEY", SOME_KEY);
+            }
+            Kind::Provoked => features.push_str(",provoke"),
+        }
         cargo
             .args(["--package", "firmware", "--bin", "firmware"])
-            .args(["--profile", "firmware", "--features"])
-            .arg(format!("{}{also}", self.board.name()));
+            .args(["--profile", "firmware", "--features", &features]);
     }
 }

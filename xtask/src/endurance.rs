@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use node_link::{BoardOptions, EmulatedBoard, Session, unreliable::Faults};
+use node_link::{BoardOptions, EmulatedBoard, Session, device_log::Decoder, unreliable::Faults};
 use std::{
     path::{Path, PathBuf},
     time::Duration,
@@ -22,6 +22,9 @@ const PROBABILITY: f64 = 0.01;
 
 /// More than a growing buffer here or there, less than a byte a frame over a million of them.
 const GROWTH: u64 = 1 << 20;
+
+/// Lines of a node's log that tell what became of it.
+const LAST_LINES: usize = 10;
 
 /// Where the node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -72,8 +75,9 @@ pub fn soak_link(options: &Options, image: Option<&Path>) -> Result<()> {
             soak(session, &blob, options.frames, faults, &mut progress)?
         }
         Some(elf) => {
-            let (_board, session) = EmulatedBoard::start(&BoardOptions::new(elf))?;
-            soak(session, &blob, options.frames, faults, &mut progress)?
+            let (mut board, session) = EmulatedBoard::start(&BoardOptions::new(elf))?;
+            let soaked = soak(session, &blob, options.frames, faults, &mut progress);
+            explained(soaked, &mut board)?
         }
     };
     bar.finish_and_clear();
@@ -87,6 +91,20 @@ pub fn soak_link(options: &Options, image: Option<&Path>) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Adds what the board has to say to what went wrong with it.
+fn explained<T>(outcome: Result<T>, board: &mut EmulatedBoard) -> Result<T> {
+    outcome.or_else(|error| {
+        let lines = Decoder::new(&board.options().image)?.lines(&board.log()?);
+        for line in lines.iter().skip(lines.len().saturating_sub(LAST_LINES)) {
+            println!("  {line}");
+        }
+        Err(match board.exit_message() {
+            Some(message) => error.context(format!("the emulator ended ({message})")),
+            None => error,
+        })
+    })
 }
 
 fn tell_soaked(soaked: &Soaked) {
@@ -136,11 +154,12 @@ fn tell_soaked(soaked: &Soaked) {
 /// Malformed frames into an emulated board.
 pub fn torture_node(options: &Options, elf: &Path) -> Result<()> {
     let blob = options.blob()?;
-    let (_board, mut session) = EmulatedBoard::start(&BoardOptions::new(elf))?;
+    let (mut board, mut session) = EmulatedBoard::start(&BoardOptions::new(elf))?;
     let bar = options.bar();
     let mut progress = |gone| bar.set_position(gone);
-    let tortured = torture(&mut session, &blob, options.frames, &mut progress)?;
+    let tortured = torture(&mut session, &blob, options.frames, &mut progress);
     bar.finish_and_clear();
+    let tortured = explained(tortured, &mut board)?;
     tell_tortured(&tortured);
     Ok(())
 }

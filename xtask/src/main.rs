@@ -19,7 +19,11 @@ mod setup;
 mod size;
 mod stages;
 
-use std::{path::PathBuf, process::ExitCode};
+use anyhow::Context;
+use std::{
+    path::PathBuf,
+    process::{Command, ExitCode},
+};
 
 use board::{Board, Image};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -86,6 +90,12 @@ enum Firmware {
         /// The board's name, or `all`.
         #[arg(long, value_name = "NAME", default_value = "mps2-an386", value_parser = boards)]
         board: Boards,
+    },
+    /// Build a real board's image, flash it with probe-rs and show its log.
+    Flash {
+        /// The board's name.
+        #[arg(long, value_name = "NAME")]
+        board: Board,
     },
     /// Boot the image in the emulator, give it a policy, and compare its actions bit for bit with
     /// those of the same agent on the host.
@@ -178,6 +188,15 @@ fn firmware(task: Firmware) -> anyhow::Result<()> {
             }
             Ok(())
         }
+        Firmware::Flash { board } => {
+            let chip = board.chip().with_context(|| {
+                format!("{} is emulated: `cargo xtask firmware run`", board.name())
+            })?;
+            let elf = firmware::build(&toolchain, Image::of(board))?;
+            let mut probe = Command::new("probe-rs");
+            firmware::succeed(probe.args(["run", "--chip", chip]).arg(elf))
+                .context("flashing needs probe-rs: `cargo install probe-rs-tools --locked`")
+        }
         Firmware::Run {
             policy,
             observations,
@@ -188,10 +207,9 @@ fn firmware(task: Firmware) -> anyhow::Result<()> {
             run::run(&elf, &policy, observations, log)
         }
         Firmware::Size => {
-            for board in Board::ALL {
-                let elf = firmware::build(&toolchain, Image::of(board))?;
-                size::check(board.name(), &elf)?;
-            }
+            let images = Board::ALL.into_iter().map(Image::signed);
+            let built = images.map(|image| Ok((image, firmware::build(&toolchain, image)?)));
+            size::check_images(&built.collect::<anyhow::Result<Vec<_>>>()?)?;
             setup::c_compiler()?;
             size::check_library(&toolchain)
         }

@@ -5,9 +5,13 @@ use object::{
     Object, ObjectSection, ObjectSymbol, SectionFlags,
     elf::{SHF_ALLOC, SHF_EXECINSTR},
 };
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use crate::{
+    board::Image,
     c_library::{self, Flavour},
     setup::Toolchain,
 };
@@ -33,35 +37,36 @@ struct Footprint {
     variables: u64,
 }
 
-/// Prints an image's footprint; an error if it is over its budget.
-pub fn check(name: &str, elf: &Path) -> Result<()> {
-    let footprint = measure(elf)?;
-    let flash = footprint.code + footprint.constants + footprint.initial;
-    let stack = between(elf, "_stack_end", "_stack_start")?;
-    let black_box = between(elf, "_black_box", "_black_box_end")?;
-    let ram = footprint.variables + stack + black_box;
-    println!("{name:<34} {:>8}  {:>8}", "bytes", "budget");
-    for (name, bytes) in [
-        ("  code", footprint.code),
-        ("  constants", footprint.constants),
-        ("  initial values of variables", footprint.initial),
-    ] {
-        println!("{name:<34} {bytes:>8}");
-    }
+/// Prints what images take; an error if one is over its budget.
+pub fn check_images(images: &[(Image, PathBuf)]) -> Result<()> {
     println!(
-        "{:<34} {flash:>8}  {FLASH_BUDGET:>8}",
-        "flash, without policies"
+        "{:<16} {:>7} {:>9} {:>7} {:>7}   {:>9} {:>6} {:>9} {:>7}",
+        "bytes", "code", "constants", "initial", "FLASH", "variables", "stack", "black box", "RAM"
     );
-    for (name, bytes) in [
-        ("  variables and buffers", footprint.variables),
-        ("  stack", stack),
-        ("  black box", black_box),
-    ] {
-        println!("{name:<34} {bytes:>8}");
+    let mut over = Vec::new();
+    for (image, elf) in images {
+        let name = image.board.name();
+        let Footprint {
+            code,
+            constants,
+            initial,
+            variables,
+        } = measure(elf)?;
+        let flash = code + constants + initial;
+        let stack = between(elf, "_stack_end", "_stack_start")?;
+        let black_box = between(elf, "_black_box", "_black_box_end")?;
+        let ram = variables + stack + black_box;
+        println!(
+            "{name:<16} {code:>7} {constants:>9} {initial:>7} {flash:>7}   {variables:>9} {stack:>6} \
+             {black_box:>9} {ram:>7}"
+        );
+        if flash > FLASH_BUDGET || ram > RAM_BUDGET {
+            over.push(name);
+        }
     }
-    println!("{:<34} {ram:>8}  {RAM_BUDGET:>8}", "RAM");
-    if flash > FLASH_BUDGET || ram > RAM_BUDGET {
-        bail!("the image for {name} is over its budget");
+    println!("{:<16} {FLASH_BUDGET:>33}   {RAM_BUDGET:>34}", "budget");
+    if !over.is_empty() {
+        bail!("over its budget: the image for {}", over.join(", "));
     }
     Ok(())
 }

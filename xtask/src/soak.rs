@@ -25,6 +25,7 @@ use crate::observations::{Blob, Scene};
 const STAND: Duration = Duration::from_secs(10);
 
 /// Between two repetitions of a question.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// Different observations; a prime, so that they fall on all others of the run's rhythms.
@@ -122,10 +123,11 @@ pub fn soak(
     })
 }
 
-/// How long answers take on this line, so that a lost one is missed soon.
+/// How long answers take on this line, so that a lost one is missed soon: as TCP reckons it, from
+/// the smoothed round trip and its deviation (RFC 6298).
 struct Pace {
-    /// Smoothed time of a round trip.
     round_trip: Duration,
+    deviation: Duration,
     /// The longest time from a question to its answer.
     longest: Duration,
 }
@@ -133,7 +135,8 @@ struct Pace {
 impl Default for Pace {
     fn default() -> Self {
         Self {
-            round_trip: Duration::from_millis(5),
+            round_trip: Duration::from_millis(1),
+            deviation: Duration::from_millis(1),
             longest: Duration::ZERO,
         }
     }
@@ -144,15 +147,18 @@ impl Pace {
     fn ask(&mut self, session: &mut Session, observation: &Observation) -> Result<Action> {
         let number = session.send(&Command::Observe(*observation))?;
         let sent = Instant::now();
-        let first = (8 * self.round_trip).max(Duration::from_millis(1));
-        let mut wait = first;
+        let mut wait = (self.round_trip + 4 * self.deviation).max(SHORTEST_WAIT);
         let mut missed = sent + wait;
+        let mut repeated = false;
         loop {
             match session.receive(missed)? {
                 Some((answered, Report::Action { action, .. })) if answered == number => {
                     let took = sent.elapsed();
                     self.longest = self.longest.max(took);
-                    if wait == first {
+                    // It cannot be told which of several it answers.
+                    if !repeated {
+                        let off = took.abs_diff(self.round_trip);
+                        self.deviation = (3 * self.deviation + off) / 4;
                         self.round_trip = (7 * self.round_trip + took) / 8;
                     }
                     return Ok(action);
@@ -165,6 +171,7 @@ impl Pace {
                 None if sent.elapsed() > STAND => bail!("no answer for {STAND:?}: a dead-lock"),
                 None => {
                     session.resend()?;
+                    repeated = true;
                     // Longer each time: a node that is slow must not be buried.
                     wait = (2 * wait).min(LONGEST_WAIT);
                     missed = Instant::now() + wait;

@@ -90,11 +90,11 @@ pub fn run() -> Result<()> {
         tests
             .args(["test", "--workspace", "--no-fail-fast", "--features", GPU])
             .env_remove(EXAMPLES_VARIABLE);
-        for image in tested() {
-            tests.env_remove(image.variable());
+        for variable in tested().filter_map(Image::variable) {
+            tests.env_remove(variable);
         }
         for (image, elf) in images.iter().flatten() {
-            tests.env(image.variable(), elf);
+            tests.envs(image.variable().map(|variable| (variable, elf)));
         }
         if let Some(examples) = &examples {
             tests.env(EXAMPLES_VARIABLE, examples);
@@ -153,14 +153,11 @@ fn images(log: &mut Log, toolchain: &Toolchain) -> Option<Vec<(Image, PathBuf)>>
         });
     }
     let build = |image: Image| Ok((image, firmware::build(toolchain, image)?));
-    let to_flash = log.stage("firmware for every board", || {
-        let images = Board::ALL.into_iter().map(Image::of);
+    let complete = log.stage("firmware for every board", || {
+        let images = Board::ALL.into_iter().map(Image::signed);
         images.map(build).collect::<Result<Vec<_>>>()
     })?;
-    log.stage("firmware size", || {
-        let mut images = to_flash.iter();
-        images.try_for_each(|(image, elf)| size::check(image.board.name(), elf))
-    });
+    log.stage("firmware size", || size::check_images(&complete));
     log.stage("firmware for tests", || tested().map(build).collect())
 }
 

@@ -220,19 +220,22 @@ impl Forge {
                     }
                 }
             }
-            Kind::Noise => to.extend(self.noise(1..=96)),
+            Kind::Noise => {
+                to.extend(self.noise(CHUNK));
+                to.push(0);
+            }
             Kind::Overlong => {
                 let length = self.rng.random_range(COMMAND_FRAME..2 * COMMAND_FRAME);
                 to.extend((0..length).map(|_| self.rng.random_range(1..=255u8)));
                 to.push(0);
             }
             Kind::WrongContent => {
-                let noise = self.noise(0..=96);
+                let noise = self.noise(CHUNK);
                 framed(PROTOCOL, &noise, to);
             }
             Kind::WrongVersion => {
                 let version = PROTOCOL ^ self.rng.random_range(1..=255);
-                let noise = self.noise(0..=96);
+                let noise = self.noise(CHUNK);
                 framed(version, &noise, to);
             }
             Kind::WrongTime => self.good(to),
@@ -240,8 +243,14 @@ impl Forge {
         kind
     }
 
-    fn noise(&mut self, lengths: std::ops::RangeInclusive<usize>) -> Vec<u8> {
-        let mut bytes = vec![0; self.rng.random_range(lengths)];
+    /// Mostly short, and now and then `longest`: what takes a node's time is the bytes.
+    fn length(&mut self, longest: usize) -> usize {
+        let limit = longest >> self.rng.random_range(0..8);
+        self.rng.random_range(0..=limit)
+    }
+
+    fn noise(&mut self, longest: usize) -> Vec<u8> {
+        let mut bytes = vec![0; self.length(longest)];
         self.rng.fill_bytes(&mut bytes);
         bytes
     }
@@ -254,8 +263,8 @@ impl Forge {
             // Far from any that the session uses.
             _ => self.rng.random_range(1 << 30..1 << 31),
         };
-        let bytes = self.noise(0..=CHUNK);
-        let values: Vec<f32> = (0..self.rng.random_range(0..64))
+        let bytes = self.noise(CHUNK);
+        let values: Vec<f32> = (0..self.length(CHUNK / 4))
             .map(|_| f32::from_bits(self.rng.next_u32()))
             .collect();
         let (field, target) = values.split_at(self.rng.random_range(0..=values.len()));
