@@ -219,10 +219,24 @@ impl Rig {
     }
 
     /// The rig at the pace of the wall clock, beginning now.
-    pub fn in_real_time(mut self, speed: f64, interval_us: f64) -> Self {
-        self.pace = Pace::real_time(self.pace.patience, speed, interval_us);
+    pub fn in_real_time(self, speed: f64, interval_us: f64) -> Self {
+        let pace = Pace::real_time(self.pace.patience, speed, interval_us);
+        self.at(pace)
+    }
+
+    /// The rig with another time after which a node counts as silent.
+    pub fn with_patience(self, patience: Duration) -> Self {
+        let pace = Pace {
+            patience,
+            ..self.pace
+        };
+        self.at(pace)
+    }
+
+    fn at(mut self, pace: Pace) -> Self {
+        self.pace = pace;
         for index in 0..self.nodes.len() {
-            self.node(index).set_pace(self.pace);
+            self.node(index).set_pace(pace);
         }
         self
     }

@@ -1,0 +1,221 @@
+//! The real image on many emulated boards, in one closed loop with the host's field.
+//!
+//! `cargo xtask test` builds the images and says where they are.
+
+use agent_sim::fault::Fault;
+use agent_sim::recording::Recording;
+use agent_sim::rig::{Boards, Images, Pace, Payload, Rig, Setup};
+use agent_sim::scenario::{Scenario, Team};
+use std::{
+    env,
+    io::{self, Write},
+    path::PathBuf,
+    time::Duration,
+};
+
+/// On a busy machine a board that works well can be slow.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The folder of the images, or none on a machine without.
+fn images() -> Option<PathBuf> {
+    let image = env::var_os("FIRMWARE_ELF").map(PathBuf::from);
+    let folder = image.and_then(|image| Some(image.parent()?.to_owned()));
+    if folder.is_none() {
+        // Not with eprintln!, which the test runner hides when the test passes.
+        let message = b"SKIPPED: FIRMWARE_ELF is not set; `cargo xtask test` sets it\n";
+        let _ = io::stderr().write_all(message);
+    }
+    folder
+}
+
+fn scenario(links: &[&str], faults: &[&str]) -> Scenario {
+    let boards = links.iter().map(|link| link.parse().unwrap());
+    let faults = faults.iter().map(|fault| fault.parse().unwrap());
+    Scenario {
+        problem: "heat-1d".to_owned(),
+        set: "fresh".to_owned(),
+        links: boards.collect::<Vec<Boards>>(),
+        faults: faults.collect::<Vec<Fault>>(),
+        ..Scenario::default()
+    }
+}
+
+/// Starts the boards of a team.
+fn rig(team: &Team, images: PathBuf, patience: Duration) -> Rig {
+    let policy = team.parsed_policy().unwrap();
+    let setup = Setup {
+        images: Images::Folder(images),
+        flash: None,
+        payload: Some(Payload {
+            bytes: team.policy.as_ref().unwrap().bytes().into(),
+            id: policy.id(),
+            signature: [].into(),
+            late_us: policy.header().timing.late_us.into(),
+        }),
+        pace: Pace::lock_step(PATIENCE),
+        log: false,
+        seed: team.seed,
+    };
+    let (rig, absent) = Rig::start(&team.links, &setup, &|| ());
+    assert_eq!(absent, []);
+    rig.with_patience(patience)
+        .with_faults(&team.faults, team.steps, team.seed)
+}
+
+fn record(scenario: &Scenario, team: &Team, rig: Option<&Rig>) -> Recording {
+    let episode = scenario.episode(team).unwrap();
+    let policy = team.parsed_policy();
+    Recording::make(&team.experiment(policy.as_ref()), rig, &episode, || ()).unwrap()
+}
+
+/// What happened to a board, a line each.
+fn events(rig: &Rig, node: usize) -> String {
+    let node = rig.node(node);
+    let told = node
+        .diary
+        .events
+        .iter()
+        .map(|e| format!("{}: {}\n", e.step, e.what));
+    told.collect()
+}
+
+#[test]
+fn eight_boards_do_what_eight_agents_of_this_process_do_bit_for_bit() {
+    let Some(images) = images() else { return };
+    let scenario = scenario(&["qemu=8"], &[]);
+    let team = scenario.team().unwrap();
+    assert_eq!((team.agents, team.steps), (8, 300));
+    let rig = rig(&team, images, PATIENCE);
+    let on_boards = record(&scenario, &team, Some(&rig));
+    let inside = record(&scenario, &team, None);
+    // Errors, efforts, and a fingerprint of every bit of field, places and deeds, step by step.
+    assert_eq!(on_boards.log, inside.log);
+    for node in 0..8 {
+        assert_eq!(
+            rig.node(node).diary.answered(),
+            300,
+            "{}",
+            events(&rig, node)
+        );
+    }
+}
+
+#[test]
+fn every_core_does_the_same() {
+    let Some(images) = images() else { return };
+    let links = ["qemu=1", "qemu=1:mps2-an500", "qemu=1:mps2-an505"];
+    let scenario = Scenario {
+        steps: Some(60),
+        ..scenario(&links, &[])
+    };
+    let team = scenario.team().unwrap();
+    let rig = rig(&team, images, PATIENCE);
+    let mixed = record(&scenario, &team, Some(&rig));
+    assert_eq!(mixed.log, record(&scenario, &team, None).log);
+    for (node, status) in rig.statuses().into_iter().enumerate() {
+        let status = status.expect("it answers");
+        assert_eq!(status.counters.steps, 60, "{}", status.board);
+        let board = ["mps2-an386", "mps2-an500", "mps2-an505"][node];
+        assert_eq!(status.board, board);
+    }
+}
+
+#[test]
+fn a_swarm_goes_on_when_boards_are_killed_hung_and_restarted() {
+    let Some(images) = images() else { return };
+    let faults = [
+        "kill,count=2,at=0.5",
+        "hang,count=1,at=0.5",
+        "restart,count=1,at=0.5,until=0.6",
+    ];
+    let scenario = scenario(&["qemu=8"], &faults);
+    let team = scenario.team().unwrap();
+    // Short enough that the one that hangs does not keep the others for long.
+    let rig = rig(&team, images, Duration::from_secs(5));
+    let broken = record(&scenario, &team, Some(&rig));
+    let sound = record(
+        &scenario,
+        &Team {
+            faults: Vec::new(),
+            ..team.clone()
+        },
+        None,
+    );
+    let (error, without) = (broken.score.final_error, sound.score.final_error);
+    assert!(
+        error <= 2.5 * without,
+        "{error} with faults, {without} without"
+    );
+    let told: Vec<String> = (0..8).map(|node| events(&rig, node)).collect();
+    let hit = |fault: &str| {
+        (0..8)
+            .filter(|&node| told[node].contains(fault))
+            .collect::<Vec<_>>()
+    };
+    let (killed, hung, restarted) = (
+        hit("fault: kill"),
+        hit("fault: hang"),
+        hit("fault: restart"),
+    );
+    assert_eq!(
+        (killed.len(), hung.len(), restarted.len()),
+        (2, 1, 1),
+        "{told:#?}"
+    );
+    for node in 0..8 {
+        let diary = rig.node(node).diary.clone();
+        let last = diary.states.last().unwrap().name();
+        let answered = diary.answered();
+        if killed.contains(&node) || hung.contains(&node) {
+            assert_eq!((last, answered), ("silent", 150), "{}", told[node]);
+            assert!(told[node].contains("150: silent: "), "{}", told[node]);
+        } else if restarted.contains(&node) {
+            assert_eq!((last, answered), ("active", 270), "{}", told[node]);
+            assert!(told[node].contains("180: answers again; start 1, cause: power came on"));
+        } else {
+            assert_eq!((last, answered, told[node].as_str()), ("active", 300, ""));
+        }
+    }
+}
+
+#[test]
+fn boards_come_back_from_cut_cables_noise_brownouts_and_long_sleep() {
+    let Some(images) = images() else { return };
+    let faults = [
+        "cut,ids=0,at=0.2,until=0.4",
+        "flood,ids=1,at=0.2,until=0.9",
+        "brownout,ids=2,at=0.5",
+        "hang,ids=3,at=0.2,until=0.4",
+    ];
+    let scenario = Scenario {
+        steps: Some(50),
+        ..scenario(&["qemu=4"], &faults)
+    };
+    let team = scenario.team().unwrap();
+    let rig = rig(&team, images, Duration::from_secs(5));
+    record(&scenario, &team, Some(&rig));
+    let told: Vec<String> = (0..4).map(|node| events(&rig, node)).collect();
+    for (node, status) in rig.statuses().into_iter().enumerate() {
+        let status = status.unwrap_or_else(|| panic!("{node} is silent: {told:#?}"));
+        let last = rig.node(node).diary.states.last().unwrap().name();
+        assert_eq!(last, "active", "{}", told[node]);
+        // Nobody needed the policy anew: it is in the first slot, and in no other.
+        assert_eq!(status.active, Some(0), "{}", told[node]);
+        assert_eq!(status.slots[1].policy, None, "{}", told[node]);
+        assert_eq!(
+            (status.history.panics, status.history.faults),
+            (0, 0),
+            "{}",
+            told[node]
+        );
+        match node {
+            // Half a frame, and the first one after it, which brings the line in step.
+            0 => assert!((1..=2).contains(&status.counters.rejected), "{status:?}"),
+            // 35 floods of 4096 random bytes, a 256th of which are zeros: some frames each.
+            1 => assert!(status.counters.rejected > 35, "{status:?}"),
+            2 => assert_eq!(status.history.boots, 2, "{}", told[node]),
+            // It slept through its watchdog.
+            _ => assert_eq!(status.history.watchdog_bites, 1, "{}", told[node]),
+        }
+    }
+}
