@@ -166,7 +166,9 @@ impl EmulatedBoard {
         };
         board.wait_for(&mut line)?;
         let mut session = Session::new(Box::new(line));
-        match session.hello(PATIENCE) {
+        // Not asked before it listens: on a busy machine it would have to be asked again.
+        let started = session.wait_for_start(PATIENCE);
+        match started.and_then(|_| session.hello(PATIENCE)) {
             Ok(_) => Ok((board, session)),
             Err(error) => Err(board.explain(error)),
         }

@@ -248,6 +248,15 @@ impl Session {
         }
     }
 
+    /// Waits until the node says by itself that it has started.
+    pub fn wait_for_start(&mut self, patience: Duration) -> Result<Hello, SessionError> {
+        let started = self.wait_for(UNASKED, Instant::now() + patience)?;
+        match self.last_start.filter(|_| started) {
+            Some(hello) => Ok(hello),
+            None => Err(SessionError::Timeout(patience)),
+        }
+    }
+
     /// Asks how the node is.
     pub fn status(&mut self, patience: Duration) -> Result<NodeStatus, SessionError> {
         match self.ask(&Command::Status, patience)? {

@@ -213,6 +213,21 @@ fn a_start_nobody_asked_for_is_noticed_and_answers_a_restart() {
 }
 
 #[test]
+fn a_node_that_starts_is_waited_for() {
+    let mut session = session(&node(|line, number, _| {
+        line.answer(number, Report::Hello(HELLO));
+        line.answer(UNASKED, Report::Hello(HELLO));
+    }));
+    let moment = Duration::from_millis(20);
+    let silent = session.wait_for_start(moment);
+    assert!(matches!(silent, Err(SessionError::Timeout(waited)) if waited == moment));
+    // The answer to a question is no start.
+    session.send(&Command::Hello).unwrap();
+    assert_eq!(session.wait_for_start(PATIENCE).unwrap(), HELLO);
+    assert_eq!(session.counters().received, 2);
+}
+
+#[test]
 fn an_upload_that_a_restart_has_interrupted_is_named_as_such() {
     let mut session = session(&node(|line, number, command| match command {
         Command::PolicyBegin { .. } => line.answer(number, Report::Stored { next: 0 }),

@@ -112,7 +112,8 @@ fn all_shipped_policies_give_the_same_bits_on_the_board_and_on_the_host() {
     );
 }
 
-/// A Cortex-M7 runs the M4F's instructions; a Cortex-M33 runs portable code, the host's.
+/// A Cortex-M7 runs the M4F's instructions; a Cortex-M33 runs portable code, the host's. So a few
+/// patches of each policy will do: together 800, of which one in twenty comes late.
 #[test]
 fn the_other_cores_give_the_same_bits_too() {
     for (machine, variable) in [
@@ -128,16 +129,10 @@ fn the_other_cores_give_the_same_bits_too() {
             let shipped = PolicyFile::shipped(problem).unwrap();
             for encoding in [Encoding::F32, Encoding::Int8] {
                 let file = shipped.recoded(encoding).unwrap();
-                compare(
-                    &mut node,
-                    problem,
-                    &file,
-                    patches().div_ceil(20),
-                    &mut modes,
-                );
+                compare(&mut node, problem, &file, 50, &mut modes);
             }
         }
-        assert!(modes.len() >= 3, "{modes:?}");
+        assert!(modes.contains("FailedSafe"), "{modes:?}");
     }
 }
 

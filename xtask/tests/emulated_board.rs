@@ -313,12 +313,9 @@ fn the_reset_pin_starts_a_node_anew_on_the_same_line() {
         return;
     };
     board.reset().unwrap();
-    let given_up = Instant::now() + PATIENCE;
-    while node.counters().starts < 2 {
-        assert!(Instant::now() < given_up);
-        node.receive(given_up).unwrap();
-    }
+    node.wait_for_start(PATIENCE).unwrap();
     assert!(is_alive(&mut node));
+    assert_eq!(node.counters().starts, 2);
     assert_eq!(node.counters().reopened, 0);
 }
 

@@ -156,8 +156,9 @@ impl Psram {
             static mut _slot_0: [u8; SLOT];
             static mut _slot_1: [u8; SLOT];
         }
+        let slots = [&raw mut _slot_0, &raw mut _slot_1];
         // SAFETY: memory.x reserves them for this alone.
-        unsafe { [Self(&mut *&raw mut _slot_0), Self(&mut *&raw mut _slot_1)] }
+        slots.map(|slot| Self(unsafe { &mut *slot }))
     }
 }
 
