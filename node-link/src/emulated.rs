@@ -46,7 +46,7 @@ pub enum BoardError {
     #[error(
         "cannot start {PROGRAM} ({0}): install it, on Debian with `apt-get install qemu-system-arm`"
     )]
-    NotInstalled(#[source] io::Error),
+    NotInstalled(io::Error),
     /// There is no image.
     #[error("there is no image {}: build it with `cargo xtask firmware build`", .0.display())]
     NoImage(PathBuf),
@@ -58,13 +58,26 @@ pub enum BoardError {
     Timeout,
     /// The node in it cannot be talked to.
     #[error("the emulated board does not work: {0}")]
-    Node(#[from] SessionError),
+    Node(SessionError),
     /// The emulator does not do as it is told.
     #[error("the emulator does not obey: {0}")]
-    Monitor(#[source] io::Error),
+    Monitor(io::Error),
     /// A file or a signal failed.
     #[error("cannot set up the emulated board: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
+}
+
+// Each sentence holds its cause, which as a source would be printed twice.
+impl From<SessionError> for BoardError {
+    fn from(error: SessionError) -> Self {
+        Self::Node(error)
+    }
+}
+
+impl From<io::Error> for BoardError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 /// The boards there are, each with its own image.

@@ -33,7 +33,7 @@ pub enum SessionError {
     Timeout(Duration),
     /// The stream is broken, or takes nothing.
     #[error("{0}")]
-    Line(#[from] io::Error),
+    Line(io::Error),
     /// The node speaks another version of the messages.
     #[error(
         "the node speaks protocol {node} and this program {PROTOCOL}: build the firmware again \
@@ -66,6 +66,12 @@ pub enum SessionError {
         /// The answer.
         report: String,
     },
+}
+
+impl From<io::Error> for SessionError {
+    fn from(error: io::Error) -> Self {
+        Self::Line(error)
+    }
 }
 
 /// What has crossed the link.

@@ -66,7 +66,7 @@ pub enum Boards {
 }
 
 /// The speed of a serial link unless another is given; all our images for real boards have it.
-pub const BAUD: u32 = 921_600;
+pub const BAUD: u32 = 1_000_000;
 
 /// Most emulated boards of one run: each is a process.
 const MOST: usize = 1024;
