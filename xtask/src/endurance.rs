@@ -1,7 +1,7 @@
 //! `cargo xtask soak` and `cargo xtask torture`: long runs over a line, with what they found.
 
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use indicatif::{ProgressBar, ProgressStyle};
 use node_link::{BoardOptions, EmulatedBoard, Session, device_log::Decoder, unreliable::Faults};
 use std::{
@@ -39,7 +39,7 @@ pub enum Place {
 #[derive(Args)]
 pub struct Options {
     /// How many frames to send.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value_parser!(u64).range(1..))]
     frames: u64,
     /// The policy that the node runs. Default: policies/heat-1d.policy.
     #[arg(long, value_name = "FILE")]
