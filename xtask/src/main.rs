@@ -194,8 +194,9 @@ fn firmware(task: Firmware) -> anyhow::Result<()> {
             })?;
             let elf = firmware::build(&toolchain, Image::of(board))?;
             let mut probe = Command::new("probe-rs");
-            firmware::succeed(probe.args(["run", "--chip", chip]).arg(elf))
-                .context("flashing needs probe-rs: `cargo install probe-rs-tools --locked`")
+            firmware::succeed(probe.args(["run", "--chip", chip]).arg(elf)).context(
+                "cannot flash (probe-rs comes with `cargo install probe-rs-tools --locked`)",
+            )
         }
         Firmware::Run {
             policy,
