@@ -192,7 +192,8 @@ fn boards_come_back_from_cut_cables_noise_brownouts_and_long_sleep() {
         ..scenario(&["qemu=4"], &faults)
     };
     let team = scenario.team().unwrap();
-    let rig = rig(&team, images, Duration::from_secs(5));
+    // Longer than the node's watchdog, 8 s, bears.
+    let rig = rig(&team, images, Duration::from_secs(10));
     record(&scenario, &team, Some(&rig));
     let told: Vec<String> = (0..4).map(|node| events(&rig, node)).collect();
     for (node, status) in rig.statuses().into_iter().enumerate() {

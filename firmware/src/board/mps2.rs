@@ -7,6 +7,7 @@
 use agent_core::agent::{Action, Mode};
 use cortex_m::{interrupt::InterruptNumber, peripheral::NVIC};
 use embassy_executor::{InterruptExecutor, SendSpawner};
+use embassy_time::Duration;
 use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashErrorKind, ReadNorFlash, check_erase, check_read, check_write,
 };
@@ -202,6 +203,9 @@ impl NorFlash for Psram {
 }
 
 impl PolicyFlash for Psram {
+    // Memory that plays flash is erased in no time.
+    const STALL: Duration = Duration::from_ticks(0);
+
     fn bytes(&self) -> &[u8] {
         self.0
     }
