@@ -162,18 +162,21 @@ fn a_swarm_goes_on_when_boards_are_killed_hung_and_restarted() {
         (2, 1, 1),
         "{told:#?}"
     );
-    for node in 0..8 {
+    for (node, told) in told.iter().enumerate() {
         let diary = rig.node(node).diary.clone();
         let last = diary.states.last().unwrap().name();
         let answered = diary.answered();
         if killed.contains(&node) || hung.contains(&node) {
-            assert_eq!((last, answered), ("silent", 150), "{}", told[node]);
-            assert!(told[node].contains("150: silent: "), "{}", told[node]);
+            assert_eq!((last, answered), ("silent", 150), "{told}");
+            assert!(told.contains("150: silent: "), "{told}");
         } else if restarted.contains(&node) {
-            assert_eq!((last, answered), ("active", 270), "{}", told[node]);
-            assert!(told[node].contains("180: answers again; start 1, cause: power came on"));
+            assert_eq!((last, answered), ("active", 270), "{told}");
+            assert!(
+                told.contains("180: answers again; start 1, cause: power came on"),
+                "{told}"
+            );
         } else {
-            assert_eq!((last, answered, told[node].as_str()), ("active", 300, ""));
+            assert_eq!((last, answered, told.as_str()), ("active", 300, ""));
         }
     }
 }
