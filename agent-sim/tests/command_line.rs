@@ -278,6 +278,63 @@ fn senseless_numbers_are_refused() {
 }
 
 #[test]
+fn boards_that_make_no_sense_are_refused_before_anything_starts() {
+    let folder = folder();
+    for (command, said) in [
+        ("run heat-1d --link foo=2", "qemu=6"),
+        ("run heat-1d --link qemu=0", "qemu=6"),
+        ("run heat-1d --link qemu=9", "--agents 9"),
+        ("run heat-1d --controller none --link qemu=1", "policy"),
+        ("run heat-1d --fault kill,count=2,at=0.3", "--link qemu=2"),
+        (
+            "run heat-1d --link qemu=2 --fault hang,count=3",
+            "--link qemu=3",
+        ),
+        (
+            "run heat-1d --link tcp=localhost:1 --fault kill",
+            "only emulated boards",
+        ),
+        (
+            "run heat-1d --link qemu=2 --fault kill,link=usb",
+            "qemu, serial or tcp",
+        ),
+        (
+            "run heat-1d --link qemu=2 --fault kill,until=0.5",
+            "no parameter 'until'",
+        ),
+        ("run heat-1d --realtime 0", "above 0"),
+        ("run heat-1d --link qemu=1 --patience 0", "--patience"),
+        ("nodes", "--link"),
+        ("flash hand.policy", "--link"),
+        ("flash nothing.policy --link qemu=1", "nothing.policy"),
+    ] {
+        refused(folder.path(), command, &[said]);
+    }
+}
+
+#[test]
+fn a_swarm_of_boards_without_any_board_is_refused_with_the_reason() {
+    let folder = folder();
+    let output = support::agent_sim(folder.path(), "run heat-1d --link qemu=8");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(message.contains("cargo xtask firmware build"), "{message}");
+    assert!(message.contains("no other agents are left"), "{message}");
+}
+
+#[test]
+fn a_run_in_real_time_takes_its_time() {
+    let folder = folder();
+    let began = std::time::Instant::now();
+    // 30 steps of 1 ms at a tenth of real time.
+    let command = "run heat-1d --policy hand.policy --steps 30 --realtime 0.1 --alone";
+    stdout(folder.path(), command);
+    assert!(began.elapsed().as_millis() >= 300);
+    // What happened in real time happened once.
+    refused(folder.path(), "replay out/run-heat-1d", &["run it again"]);
+}
+
+#[test]
 fn help_has_examples() {
     let folder = folder();
     for command in [
@@ -288,6 +345,9 @@ fn help_has_examples() {
         "tune --help",
         "sweep --help",
         "replay --help",
+        "flash --help",
+        "nodes --help",
+        "key --help",
         "problems --help",
         "faults --help",
     ] {

@@ -19,7 +19,7 @@ use rustix::{
 use tempfile::TempDir;
 
 use crate::{
-    Session, SessionError, Transport,
+    Session, SessionError, Transport, leash,
     stream::{REOPEN_PATIENCE, Stream},
 };
 
@@ -213,9 +213,7 @@ impl EmulatedBoard {
 
     /// Ends the process on the spot, as when the board's power is cut.
     pub fn kill(&mut self) {
-        // An error means that it has ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        leash::end(&mut self.process);
     }
 
     /// Stops the process: the board is there, and does nothing.
@@ -341,7 +339,8 @@ fn make_flash(path: &Path) -> io::Result<()> {
 
 fn boot(options: &BoardOptions, flash: &Path, folder: &Path) -> Result<Child, BoardError> {
     let file = |name: &str| -> String { escaped(&folder.join(name)) };
-    let mut qemu = Process::new(PROGRAM);
+    is_installed().map_err(BoardError::NotInstalled)?;
+    let mut qemu = leash::command(PROGRAM, folder);
     qemu.args(["-nodefaults", "-display", "none"])
         .arg("-object")
         .arg(format!(
@@ -367,11 +366,17 @@ fn boot(options: &BoardOptions, flash: &Path, folder: &Path) -> Result<Child, Bo
     if let Clock::Instructions { shift } = options.clock {
         qemu.args(["-icount", &format!("shift={shift}")]);
     }
-    qemu.stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(fs::File::create(folder.join(MESSAGES))?)
-        .spawn()
-        .map_err(BoardError::NotInstalled)
+    qemu.stdout(Stdio::null())
+        .stderr(fs::File::create(folder.join(MESSAGES))?);
+    Ok(qemu.spawn()?)
+}
+
+/// An error if the emulator cannot be started at all.
+fn is_installed() -> io::Result<()> {
+    let mut asked = Process::new(PROGRAM);
+    asked.arg("--version").stdin(Stdio::null());
+    asked.stdout(Stdio::null()).stderr(Stdio::null());
+    asked.status().map(drop)
 }
 
 /// A path inside one of the emulator's options, where a comma ends a value unless doubled.

@@ -34,6 +34,7 @@ pub mod session;
 pub mod tcp;
 pub mod unreliable;
 
+mod leash;
 mod stream;
 
 pub use emulated::{BoardError, BoardOptions, Clock, EmulatedBoard, Machine};

@@ -27,6 +27,7 @@ use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Args)]
 pub struct RunArgs {
@@ -99,6 +100,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
         scenario.links = args.rig.boards()?;
     }
     scenario.realtime = args.realtime.or(scenario.realtime);
+    let patience = args.rig.patience()?;
     let team = scenario.team()?;
     let episode = scenario.episode(&team)?;
     let problem = &team.problem;
@@ -109,7 +111,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     let policy = team.parsed_policy();
     let experiment = team.experiment(policy.as_ref());
     let contenders = contenders(&team, &experiment, args.alone);
-    let rig = rig(&args.rig, &team, policy.as_ref())?;
+    let rig = rig(&args.rig, patience, &team, policy.as_ref())?;
     let mut node_log = NodeLog::default();
     let mut made = Vec::new();
     for (index, contender) in contenders.iter().enumerate() {
@@ -217,7 +219,12 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
 }
 
 /// The boards of the run, started, if it has any or keeps real time.
-fn rig(args: &RigArgs, team: &Team, policy: Option<&Policy<'_>>) -> anyhow::Result<Option<Rig>> {
+fn rig(
+    args: &RigArgs,
+    patience: Duration,
+    team: &Team,
+    policy: Option<&Policy<'_>>,
+) -> anyhow::Result<Option<Rig>> {
     if team.links.is_empty() && team.realtime.is_none() {
         return Ok(None);
     }
@@ -227,7 +234,6 @@ fn rig(args: &RigArgs, team: &Team, policy: Option<&Policy<'_>>) -> anyhow::Resu
     };
     let boards: usize = team.links.iter().map(Boards::count).sum();
     let alone = boards == team.agents;
-    let patience = args.patience()?;
     let rig = args.start(
         &team.links,
         payload,
