@@ -278,3 +278,32 @@ fn films_say_why_they_cannot_be_made() {
     let five = film(&problem, &episode, &[shown(&trajectory); 5]);
     assert!(matches!(five, Err(FilmError::TooMany(5))));
 }
+
+#[test]
+fn boards_are_shown_by_name_with_the_states_that_occur() {
+    use crate::rig::{Diary, Event as Happening, State};
+    let problem = problem(1, Edge::Wall);
+    let trajectory = run(&problem, 2, 40);
+    let active = State::Answered(Mode::Active);
+    let diary = |states: Vec<State>| {
+        let mut diary = Diary::default();
+        diary.states = states;
+        diary.events.push(Happening {
+            step: 20,
+            what: "fault: kill".to_owned(),
+        });
+        diary
+    };
+    let killed = diary([vec![active; 20], vec![State::Silent; 20]].concat());
+    let sound = diary(vec![active; 40]);
+    let rows = [("an386 0", &killed), ("an386 1", &sound)];
+    let picture = nodes_picture(&problem, &[shown(&trajectory)], &[], &rows, "here").unwrap();
+    for name in ["an386 0", "an386 1", "active", "silent"] {
+        assert!(picture.contains(name), "{name}");
+    }
+    assert!(!picture.contains("holding") && !picture.contains("late"));
+    // More boards than rows are cut, not squeezed.
+    let many = vec![("board", &sound); 200];
+    let picture = nodes_picture(&problem, &[shown(&trajectory)], &[], &many, "here").unwrap();
+    assert_eq!(picture.matches("board\n").count(), 64);
+}
