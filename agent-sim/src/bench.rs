@@ -283,7 +283,7 @@ fn experiment<'p>(
 
 /// An episode like those of the published set.
 fn episode(problem: &Problem) -> Episode {
-    (problem.draw)(&mut ChaCha8Rng::seed_from_u64(0))
+    (problem.draw)(problem, &mut ChaCha8Rng::seed_from_u64(0))
 }
 
 /// Measures a problem as published.
@@ -361,7 +361,7 @@ fn agent_step(problem: &Problem, policy: Option<&Policy<'_>>, effort: &Effort) -
 /// Seconds in which an agent that is shown the same patch again and again answers.
 fn link_step(problem: &Problem, view: View, mut link: impl Link, effort: &Effort) -> f64 {
     let Episode { initial, target } = episode(problem);
-    let place = (problem.placement)(problem.agents)[0].map(|x| x as f32);
+    let place = (problem.placement)(problem, problem.agents)[0].map(|x| x as f32);
     let mut eye = Eye::new(view, problem.sensors.axes);
     let mut panorama = Panorama::new(view);
     panorama.take(&problem.sensors, &initial, &target);

@@ -102,7 +102,7 @@ impl Experiment<'_> {
         watch: &mut dyn FnMut(&Snapshot<'_>),
     ) -> Result<Score, BlownUp> {
         let problem = self.problem;
-        let positions = (problem.placement)(agents);
+        let positions = (problem.placement)(problem, agents);
         if self.faults.is_empty() || agents == 0 {
             let links = (0..agents).map(link).collect();
             let swarm = Swarm::new(problem, view, links, positions);

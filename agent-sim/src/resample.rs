@@ -45,9 +45,14 @@ fn weights(edge: Edge, from: usize, to: usize) -> Vec<f64> {
                 let modes = (from.min(to) - 1) / 2;
                 for (j, weight) in row.iter_mut().enumerate() {
                     let turn = i as f64 / to as f64 - j as f64 / from as f64;
-                    let angle = std::f64::consts::TAU * turn;
-                    let sum: f64 = (1..=modes).map(|k| 2.0 * (k as f64 * angle).cos()).sum();
-                    *weight = (1.0 + sum) / from as f64;
+                    let half = std::f64::consts::PI * turn;
+                    let waves = (2 * modes + 1) as f64;
+                    // 1 + 2 Σ cos(2πk·turn) over the modes, and its limit where points coincide.
+                    let sum = match half.sin() {
+                        sine if sine.abs() < 1e-12 => waves,
+                        sine => (waves * half).sin() / sine,
+                    };
+                    *weight = sum / from as f64;
                 }
             }
         }

@@ -30,6 +30,7 @@ use crate::rig::{Boards, LinkKind};
 use crate::test_set::{EpisodeSet, TestSetError};
 use agent_core::policy::Policy;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Everything that decides a run. What is left out is as published.
@@ -41,6 +42,9 @@ pub struct Scenario {
     /// Another form of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
+    /// Coefficients of the equation that are not the published ones.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub physics: BTreeMap<String, f64>,
     /// Grid points of the truth along the first axis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grid: Option<usize>,
@@ -185,6 +189,11 @@ impl Scenario {
         if let Some(variant) = &self.variant {
             problem = problem.with_variant(variant)?;
         }
+        let physics = self
+            .physics
+            .iter()
+            .map(|(name, value)| (name.as_str(), *value));
+        problem = problem.with_physics(physics)?;
         if let Some(points) = self.grid {
             problem = problem.with_grid(points)?;
         }

@@ -66,7 +66,9 @@ pub enum TestSetError {
         source: NpyError,
     },
     /// An array of another shape.
-    #[error("cannot use the test set {origin}: its shape is {found} but {problem} needs {needed}")]
+    #[error(
+        "cannot use the test set {origin}: its shape is {found} but {problem} needs {needed}; --set fresh draws such"
+    )]
     Shape {
         /// The file.
         origin: String,
@@ -160,7 +162,10 @@ fn origin(path: &Path) -> String {
 
 /// Episode `index` of a fresh set.
 fn fresh(problem: &Problem, seed: u64, index: usize) -> Episode {
-    (problem.draw)(&mut episode_rng(seed, EVALUATION_STREAM + index as u64))
+    (problem.draw)(
+        problem,
+        &mut episode_rng(seed, EVALUATION_STREAM + index as u64),
+    )
 }
 
 /// Episodes from the bytes of an `.npy` file of shape [samples, 2, points…] or [samples, points…].
@@ -234,7 +239,7 @@ mod tests {
 
     #[test]
     fn evaluation_never_meets_a_training_stream() {
-        let trained = (PROBLEM.draw)(&mut episode_rng(7, 0));
+        let trained = (PROBLEM.draw)(&PROBLEM, &mut episode_rng(7, 0));
         assert_ne!(trained, EpisodeSet::Fresh.episode(&PROBLEM, 7, 0).unwrap());
     }
 

@@ -44,7 +44,7 @@ fn plan(faults: &[&str], agents: usize, seed: u64) -> Plan {
 }
 
 fn positions(agents: usize) -> Vec<[f64; 2]> {
-    (PROBLEM.placement)(agents)
+    (PROBLEM.placement)(&PROBLEM, agents)
 }
 
 /// A whole run of the shipped policy; what is left of the error, and the field's bits on the way.

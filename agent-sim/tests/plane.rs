@@ -45,7 +45,7 @@ fn run(problem: &Problem, policy: &Policy, faults: &[&str], seed: u64) -> (Score
         faults: &faults,
         seed,
     };
-    let episode = (problem.draw)(&mut episode_rng(1, 0));
+    let episode = (problem.draw)(problem, &mut episode_rng(1, 0));
     let mut bits = Vec::new();
     let score = experiment.run(&episode, &mut |now| {
         bits.extend(now.field.iter().map(|z| z.to_bits()));
@@ -105,15 +105,15 @@ fn faults_of_all_kinds_go_with_a_wide_view() {
 /// The conversation of the agent at `place` among `others`, on fields that are given rather than
 /// controlled, so that only what an agent is told can differ.
 fn conversation(problem: &Problem, policy: &Policy, place: [f64; 2], others: usize) -> Wire {
-    let mut positions = (problem.placement)(others);
+    let mut positions = (problem.placement)(problem, others);
     let own = others / 2;
     positions.insert(own, place);
     let links = vec![Recorder::new(InProcess::new(policy)); positions.len()];
     let mut swarm = Swarm::new(problem, View::of(policy), links, positions);
-    let target = (problem.draw)(&mut episode_rng(1, 0)).target;
+    let target = (problem.draw)(problem, &mut episode_rng(1, 0)).target;
     let mut force = vec![0.0; problem.actuation.drives.components() * problem.grid.len()];
     for step in 0..20 {
-        let field = (problem.draw)(&mut episode_rng(2, step)).initial;
+        let field = (problem.draw)(problem, &mut episode_rng(2, step)).initial;
         let now_us = (1e6 * problem.control_interval) as u64 * step;
         swarm.act(&field, &target, now_us, &mut force);
         swarm.travel(problem.control_interval);
@@ -149,7 +149,7 @@ fn the_window_and_the_blocks_are_those_of_the_policy() {
             assert_eq!((patch.field.len(), patch.target.len()), (8 * 8, 8 * 8));
             assert_eq!((wide.field.len(), wide.target.len()), (80, 80));
             // Blocks are equal, so the mean of their means is that of the whole.
-            let episode = (problem.draw)(&mut episode_rng(2, 0));
+            let episode = (problem.draw)(problem, &mut episode_rng(2, 0));
             let mean = |values: &mut dyn Iterator<Item = f32>, n: f64| {
                 values.map(f64::from).sum::<f64>() / n
             };

@@ -238,7 +238,7 @@ fn a_closed_loop_over_the_board_is_the_in_process_one_bit_for_bit() {
     let file = PolicyFile::shipped(problem()).unwrap();
     let policy = file.policy(problem()).unwrap();
     node.upload(file.bytes(), &[], &mut |_| ()).unwrap();
-    let episode = (problem().draw)(&mut episode_rng(3, 0));
+    let episode = (problem().draw)(problem(), &mut episode_rng(3, 0));
     let steps = 100;
 
     let mut in_process = Vec::new();

@@ -29,7 +29,7 @@ fn run_with_threads(threads: usize, agents: usize) -> Vec<u64> {
         faults: &["crash,fraction=0.3,at=0.5".parse().unwrap()],
         seed: 5,
     };
-    let episode = (problem().draw)(&mut episode_rng(5, 0));
+    let episode = (problem().draw)(problem(), &mut episode_rng(5, 0));
     let mut bits = Vec::new();
     let score = pool.install(|| {
         experiment
@@ -62,10 +62,10 @@ fn conversation(policy: &Policy, place: f64, others: usize) -> Wire {
     positions.insert(own, [place, 0.0]);
     let links = vec![Recorder::new(InProcess::new(policy)); positions.len()];
     let mut swarm = Swarm::new(problem(), View::of(policy), links, positions);
-    let target = (problem().draw)(&mut episode_rng(1, 0)).target;
+    let target = (problem().draw)(problem(), &mut episode_rng(1, 0)).target;
     let mut force = vec![0.0; problem().grid.len()];
     for step in 0..50 {
-        let field = (problem().draw)(&mut episode_rng(2, step)).initial;
+        let field = (problem().draw)(problem(), &mut episode_rng(2, step)).initial;
         swarm.act(&field, &target, step * 1_000, &mut force);
         swarm.travel(problem().control_interval);
     }

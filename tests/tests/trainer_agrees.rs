@@ -21,7 +21,7 @@ use trainer::trial::Trial;
 
 fn episodes(problem: &Problem, seed: u64, count: u64) -> Vec<Episode> {
     (0..count)
-        .map(|k| (problem.draw)(&mut episode_rng(seed, k)))
+        .map(|k| (problem.draw)(problem, &mut episode_rng(seed, k)))
         .collect()
 }
 
@@ -47,7 +47,7 @@ fn drift<T: Real>(problem: &Problem) -> f64 {
     let initial = episodes(problem, 4, 1).remove(0).initial;
     let mut trained: Vec<T> = initial.iter().map(|&z| T::of(f64::from(z))).collect();
     let mut simulated: Vec<f64> = initial.iter().map(|&z| f64::from(z)).collect();
-    let places = (problem.placement)(problem.agents);
+    let places = (problem.placement)(problem, problem.agents);
     let flat: Vec<T> = (places.iter())
         .flat_map(|p| p[..problem.grid.axes].iter().map(|&x| T::of(x)))
         .collect();

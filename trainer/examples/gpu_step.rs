@@ -53,7 +53,7 @@ fn main() -> Result<()> {
     let device = Device::default();
     let parameters = recipe.policy.init(0, &device).parameters();
     let trials: Vec<Trial> = (0..spec.batch as u64)
-        .map(|k| (problem.draw)(&mut episode_rng(0, k)))
+        .map(|k| (problem.draw)(problem, &mut episode_rng(0, k)))
         .map(|episode| Trial::plain(problem, spec.agents, episode))
         .collect();
 

@@ -454,7 +454,7 @@ impl Trainer {
             .map(|k| {
                 let mut rng = episode_rng(seed, first | k);
                 let episode = match self.pool.len() {
-                    0 => (self.problem.draw)(&mut rng),
+                    0 => (self.problem.draw)(self.problem, &mut rng),
                     pool => {
                         let shift = self.problem.grid.points.map(|n| rng.random_range(0..n));
                         let state = &self.pool[rng.random_range(0..pool)];
@@ -628,7 +628,7 @@ fn draw_episodes(problem: &Problem, seed: u64, count: usize, what: &str) -> Vec<
     let episodes = (0..count as u64)
         .into_par_iter()
         .map(|k| {
-            let episode = (problem.draw)(&mut episode_rng(seed, k));
+            let episode = (problem.draw)(problem, &mut episode_rng(seed, k));
             bar.inc(1);
             episode
         })

@@ -21,7 +21,7 @@ pub fn rollout(
     let rod = Rod::new(problem, agents, episodes.len(), device);
     let mut field = stack(episodes.iter().map(|e| &e.initial), device);
     let target = stack(episodes.iter().map(|e| &e.target), device);
-    let start: Vec<f32> = (problem.placement)(agents)
+    let start: Vec<f32> = (problem.placement)(problem, agents)
         .into_iter()
         .map(|[x, _]| x as f32)
         .collect();

@@ -26,7 +26,7 @@ impl Trial {
     pub fn plain(problem: &Problem, agents: usize, episode: Episode) -> Self {
         Self {
             episode,
-            start: (problem.placement)(agents),
+            start: (problem.placement)(problem, agents),
             dies_at: vec![usize::MAX; agents],
             delay: 0,
             sensor_noise: 0.0,

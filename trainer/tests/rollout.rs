@@ -14,13 +14,13 @@ use trainer::{loss, reference};
 
 fn episodes(count: u64) -> Vec<Episode> {
     (0..count)
-        .map(|k| (PROBLEM.draw)(&mut episode_rng(11, k)))
+        .map(|k| (PROBLEM.draw)(&PROBLEM, &mut episode_rng(11, k)))
         .collect()
 }
 
 fn trials(problem: &Problem, agents: usize, count: u64) -> Vec<Trial> {
     (0..count)
-        .map(|k| (problem.draw)(&mut episode_rng(11, k)))
+        .map(|k| (problem.draw)(problem, &mut episode_rng(11, k)))
         .map(|episode| Trial::plain(problem, agents, episode))
         .collect()
 }

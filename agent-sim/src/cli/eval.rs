@@ -14,6 +14,7 @@ use agent_sim::scenario::{Kind, Scenario, Team, fault_seed};
 use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 #[derive(Args)]
 pub struct EvalArgs {
@@ -57,6 +58,8 @@ struct Recoding {
 struct Evaluation<'a> {
     problem: &'a str,
     variant: Option<&'a str>,
+    /// Coefficients that are not the published ones.
+    physics: BTreeMap<&'a str, f64>,
     controller: &'a str,
     policy_hash: Option<String>,
     agents: usize,
@@ -117,6 +120,7 @@ pub fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         let evaluation = Evaluation {
             problem: team.problem.name,
             variant: scenario.variant.as_deref(),
+            physics: team.problem.changed_physics().collect(),
             controller: team.kind.name(),
             policy_hash: team.policy.as_ref().map(|f| f.hash()),
             agents: team.agents,

@@ -11,6 +11,7 @@ pub fn problems() -> anyhow::Result<()> {
     ];
     let mut rows = vec![head.map(String::from).to_vec()];
     let mut variants = String::new();
+    let mut physics = String::new();
     for problem in problem::ALL {
         rows.push(vec![
             problem.name.to_owned(),
@@ -30,8 +31,18 @@ pub fn problems() -> anyhow::Result<()> {
                 problem.name, variant.name, variant.summary
             );
         }
+        for (coefficient, published) in problem.coefficients.iter().zip(problem.physics) {
+            let [low, high] = coefficient.range;
+            physics += &format!(
+                "  {} --physics {}={published}: {}, from {low} to {high}\n",
+                problem.name, coefficient.name, coefficient.meaning
+            );
+        }
     }
-    print(&format!("{}\nVariants:\n{variants}", table(&rows)))
+    print(&format!(
+        "{}\nVariants:\n{variants}\nPhysics that can be changed, as published:\n{physics}",
+        table(&rows)
+    ))
 }
 
 const FAULTS: &str = "\

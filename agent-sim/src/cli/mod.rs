@@ -57,6 +57,7 @@ Examples:
   agent-sim run heat-1d --fault crash,fraction=0.3,at=0.5    a third of the agents dies half way
   agent-sim run heat-1d --set table --episode 12             an episode of the published test set
   agent-sim run ks-1d --controller proportional --gain 5 --gif
+  agent-sim run fkpp-1d --physics nu=0.001,rho=5             under other physics
   agent-sim run turbulence-2d --agents 256 --fault crash,fraction=0.3,at=0.5 --fault delay,steps=2
   agent-sim run --scenario out/run-turbulence-2d/scenario.toml --seed 2
   agent-sim run heat-2d --agents 64 --link qemu=6 --link serial=/dev/ttyACM0    mixed with boards
@@ -109,7 +110,7 @@ Examples:
   agent-sim bench --quick                                seconds: does it work at all
   agent-sim bench heat-1d --episodes 50 --threads 1      whole episodes, nothing else")]
     Bench(bench::BenchArgs),
-    /// The problems and their variants
+    /// The problems, their variants and what can be changed about their physics
     #[command(after_help = "Example:\n  agent-sim problems")]
     Problems,
     /// The faults and their parameters
@@ -154,7 +155,7 @@ fn provenance(problem: &Problem, seed: u64, policy: Option<&PolicyFile>) -> Stri
     };
     format!(
         "agent-sim {VERSION} · {} · seed {seed} · {policy}",
-        problem.name
+        problem.title()
     )
 }
 

@@ -1,6 +1,7 @@
 //! A scenario from flags, from a file, or from both.
 
 use agent_sim::fault::Fault;
+use agent_sim::problem::physics::setting;
 use agent_sim::scenario::{Kind, Scenario};
 use anyhow::anyhow;
 use clap::Args;
@@ -40,6 +41,10 @@ pub struct ScenarioArgs {
     /// Solver steps per control interval [default: as published, more where the grid needs them]
     #[arg(long, value_name = "N")]
     substeps: Option<usize>,
+    /// Coefficients of the equation, e.g. nu=0.001,rho=5 [default: as published; agent-sim problems
+    /// lists them]
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = setting)]
+    physics: Vec<(String, f64)>,
     /// Another form of the problem
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
@@ -79,6 +84,7 @@ impl ScenarioArgs {
             .clone()
             .or_else(as_published)
             .or(scenario.variant);
+        scenario.physics.extend(self.physics.iter().cloned());
         scenario.grid = or(&self.grid, scenario.grid);
         scenario.substeps = or(&self.substeps, scenario.substeps);
         scenario.steps = or(&self.steps, scenario.steps);

@@ -166,6 +166,8 @@ pub static PROBLEM: Problem = Problem {
             changed
         },
     }],
+    coefficients: &[],
+    physics: [0.0; 2],
 };
 
 /// [`TRANSPORT`] in a time `dt`, with the published lengths on any grid.
@@ -182,7 +184,7 @@ pub fn transport(problem: &Problem, dt: f64) -> Transport {
 }
 
 /// The smallest lattice over the middle of the room that holds the agents.
-pub fn placement(agents: usize) -> Vec<[f64; 2]> {
+pub fn placement(_: &Problem, agents: usize) -> Vec<[f64; 2]> {
     lattice(agents, PLACEMENT)
 }
 
@@ -190,7 +192,7 @@ pub fn placement(agents: usize) -> Vec<[f64; 2]> {
 ///
 /// The authors' generator also draws rings and double blobs; only blobs match the paper's text and
 /// its uncontrolled error.
-pub fn draw(rng: &mut ChaCha8Rng) -> Episode {
+pub fn draw(_: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     let (start, goal) = loop {
         let start = START.map(|range| between(rng, range));
         let goal = GOAL.map(|range| between(rng, range));
@@ -236,7 +238,7 @@ mod tests {
     fn draws_are_like_the_test_set() {
         let mut sum = 0.0;
         for index in 0..2000 {
-            let Episode { initial, target } = draw(&mut episode_rng(14, index));
+            let Episode { initial, target } = draw(&PROBLEM, &mut episode_rng(14, index));
             let square = |(z, t): (&f32, &f32)| f64::from(z - t).powi(2);
             sum += initial.iter().zip(&target).map(square).sum::<f64>() / initial.len() as f64;
             let top = initial.iter().copied().fold(0.0, f32::max);
@@ -257,7 +259,7 @@ mod tests {
             [(at / 80) as f64 / 63.0, 1.25 * (at % 80) as f64 / 79.0]
         };
         for index in 0..200 {
-            let Episode { initial, target } = draw(&mut episode_rng(15, index));
+            let Episode { initial, target } = draw(&PROBLEM, &mut episode_rng(15, index));
             let (from, to) = (top(&initial), top(&target));
             for (place, ranges) in [(from, START), (to, GOAL)] {
                 for (x, [low, high]) in place.into_iter().zip(ranges) {
@@ -270,7 +272,7 @@ mod tests {
 
     #[test]
     fn nine_agents_start_on_the_published_lattice() {
-        let nine = placement(AGENTS);
+        let nine = placement(&PROBLEM, AGENTS);
         assert_eq!(nine.len(), 9);
         assert_eq!((nine[0], nine[4]), ([0.15, 0.15], [0.5, 0.575]));
         assert!((nine[8][0] - 0.85).abs() + (nine[8][1] - 1.0).abs() < 1e-15);

@@ -8,6 +8,7 @@
 //! every step, as in the authors' code.
 
 use super::heat_1d::{LOSS, scheme_spacing};
+use super::physics::{Coefficient, NOTHING_ELSE};
 use super::placement::evenly;
 use super::{
     Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, Problem, Proportional, Sensing,
@@ -19,9 +20,9 @@ use rand_chacha::ChaCha8Rng;
 use std::f64::consts::PI;
 use std::sync::LazyLock;
 
-/// Diffusivity ν (paper, Fisher–KPP).
+/// Diffusivity ν (paper, Fisher–KPP), unless it is changed.
 pub const DIFFUSIVITY: f64 = 0.005;
-/// Growth rate ρ (paper).
+/// Growth rate ρ (paper), unless it is changed.
 pub const GROWTH: f64 = 3.0;
 /// Grid points, ends included (paper).
 pub const GRID: usize = 100;
@@ -94,23 +95,39 @@ pub static PROBLEM: Problem = Problem {
         let (dt, substeps) = problem.solver_steps(parts);
         let points = problem.grid.points[0];
         let dx = scheme_spacing(points);
+        let [diffusivity, growth] = problem.physics;
         Box::new(Fkpp1d::<f64>::new(
             points,
-            DIFFUSIVITY,
-            GROWTH,
+            diffusivity,
+            growth,
             dx,
             dt,
             substeps,
         ))
     },
-    longest_step: |_| Fkpp1d::<f64>::largest_stable_dt(GROWTH),
+    longest_step: |problem| Fkpp1d::<f64>::largest_stable_dt(problem.physics[1]),
     baseline: BASELINE,
     as_published: false,
     variants: &[],
+    coefficients: &[
+        Coefficient {
+            name: "nu",
+            meaning: "diffusivity ν",
+            range: [1e-9, 1.0],
+            adapt: NOTHING_ELSE,
+        },
+        Coefficient {
+            name: "rho",
+            meaning: "growth rate ρ",
+            range: [1e-3, 100.0],
+            adapt: NOTHING_ELSE,
+        },
+    ],
+    physics: [DIFFUSIVITY, GROWTH],
 };
 
 /// Evenly from 0.2 to 0.8; a lone agent stands in the middle.
-pub fn placement(agents: usize) -> Vec<[f64; 2]> {
+pub fn placement(_: &Problem, agents: usize) -> Vec<[f64; 2]> {
     evenly(agents, PLACEMENT).map(|x| [x, 0.0]).collect()
 }
 
@@ -119,7 +136,7 @@ pub fn placement(agents: usize) -> Vec<[f64; 2]> {
 ///
 /// Test episodes are drawn like this; the authors' training pairs share their random numbers
 /// between initial field and target, which these do not.
-pub fn draw(rng: &mut ChaCha8Rng) -> Episode {
+pub fn draw(_: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     static INITIAL: LazyLock<RandomField> =
         LazyLock::new(|| RandomField::pinned_line(GRID, INITIAL_LENGTH));
     static TARGET: LazyLock<RandomField> =
@@ -159,7 +176,7 @@ mod tests {
     fn draws_are_like_the_test_set() {
         let mut sums = [0.0; 3];
         for index in 0..2000 {
-            let Episode { initial, target } = draw(&mut episode_rng(11, index));
+            let Episode { initial, target } = draw(&PROBLEM, &mut episode_rng(11, index));
             for j in 0..GRID {
                 let (z, t) = (f64::from(initial[j]), f64::from(target[j]));
                 for (sum, square) in sums.iter_mut().zip([z * z, t * t, (z - t) * (z - t)]) {
@@ -181,7 +198,7 @@ mod tests {
 
     #[test]
     fn agents_start_between_the_walls() {
-        assert_eq!(placement(4)[0], [0.2, 0.0]);
-        assert!((placement(4)[3][0] - 0.8).abs() < 1e-15);
+        assert_eq!(placement(&PROBLEM, 4)[0], [0.2, 0.0]);
+        assert!((placement(&PROBLEM, 4)[3][0] - 0.8).abs() < 1e-15);
     }
 }

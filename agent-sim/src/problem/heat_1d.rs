@@ -97,6 +97,8 @@ pub static PROBLEM: Problem = Problem {
     baseline: BASELINE,
     as_published: false,
     variants: &[],
+    coefficients: &[],
+    physics: [0.0; 2],
 };
 
 /// Grid spacing in the schemes of the heat and Fisher–KPP equations: the authors' code divides by
@@ -106,12 +108,12 @@ pub fn scheme_spacing(points: usize) -> f64 {
 }
 
 /// Evenly from 0.2 to 0.8.
-pub fn placement(agents: usize) -> Vec<[f64; 2]> {
+pub fn placement(_: &Problem, agents: usize) -> Vec<[f64; 2]> {
     evenly(agents, [0.2, 0.8]).map(|x| [x, 0.0]).collect()
 }
 
 /// Independent Gaussian random fields, pinned to zero at the walls.
-fn draw(rng: &mut ChaCha8Rng) -> Episode {
+fn draw(_: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     static INITIAL: LazyLock<RandomField> =
         LazyLock::new(|| RandomField::pinned_line(GRID, INITIAL_LENGTH));
     static TARGET: LazyLock<RandomField> =

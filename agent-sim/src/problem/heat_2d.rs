@@ -112,15 +112,17 @@ pub static PROBLEM: Problem = Problem {
     baseline: BASELINE,
     as_published: false,
     variants: &[],
+    coefficients: &[],
+    physics: [0.0; 2],
 };
 
 /// The smallest lattice from 0.2 to 0.8 along both axes that holds the agents.
-pub fn placement(agents: usize) -> Vec<[f64; 2]> {
+pub fn placement(_: &Problem, agents: usize) -> Vec<[f64; 2]> {
     lattice(agents, [PLACEMENT; 2])
 }
 
 /// Independent Gaussian random fields, pinned to zero on the edges.
-pub fn draw(rng: &mut ChaCha8Rng) -> Episode {
+pub fn draw(_: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     static INITIAL: LazyLock<RandomField2d> =
         LazyLock::new(|| RandomField2d::pinned_square(GRID, INITIAL_LENGTH));
     static TARGET: LazyLock<RandomField2d> =
@@ -143,7 +145,7 @@ mod tests {
     fn draws_are_like_the_test_set() {
         let mut sums = [0.0; 3];
         for index in 0..1000 {
-            let Episode { initial, target } = draw(&mut episode_rng(12, index));
+            let Episode { initial, target } = draw(&PROBLEM, &mut episode_rng(12, index));
             for (z, t) in initial.into_iter().zip(target) {
                 let (z, t) = (f64::from(z), f64::from(t));
                 for (sum, square) in sums.iter_mut().zip([z * z, t * t, (z - t) * (z - t)]) {
@@ -162,7 +164,7 @@ mod tests {
     fn sixteen_agents_start_on_the_published_lattice() {
         let steps = [0.2, 0.4, 0.6, 0.8];
         let expected = steps.iter().flat_map(|&x| steps.map(|y| [x, y]));
-        for (found, expected) in placement(AGENTS).into_iter().zip(expected) {
+        for (found, expected) in placement(&PROBLEM, AGENTS).into_iter().zip(expected) {
             let off = (found[0] - expected[0]).abs() + (found[1] - expected[1]).abs();
             assert!(off < 1e-15, "{found:?} vs {expected:?}");
         }

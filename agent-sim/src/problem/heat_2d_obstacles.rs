@@ -39,8 +39,8 @@ pub static PROBLEM: Problem = Problem {
 };
 
 /// As without obstacles, but those who would start inside a zone start beside it.
-pub fn placement(agents: usize) -> Vec<[f64; 2]> {
-    let mut places = heat_2d::placement(agents);
+pub fn placement(problem: &Problem, agents: usize) -> Vec<[f64; 2]> {
+    let mut places = heat_2d::placement(problem, agents);
     for place in &mut places {
         for zone in KEEP_OUT {
             if !zone.contains(*place) {
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn nobody_starts_where_nobody_may_be() {
         for agents in [1, 9, 16, 25, 121, 1024] {
-            let places = placement(agents);
+            let places = placement(&PROBLEM, agents);
             assert_eq!(places.len(), agents);
             for place in places {
                 assert!(
@@ -83,6 +83,6 @@ mod tests {
 
     #[test]
     fn the_published_lattice_is_left_alone() {
-        assert_eq!(placement(16), heat_2d::placement(16));
+        assert_eq!(placement(&PROBLEM, 16), heat_2d::placement(&PROBLEM, 16));
     }
 }

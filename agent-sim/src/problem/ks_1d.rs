@@ -6,6 +6,7 @@
 //!
 //! The uncontrolled field is chaotic; the swarm is to calm it to zero and keep it there.
 
+use super::physics::Coefficient;
 use super::{
     Actuation, Cells, Drives, Episode, ErrorSensing, Headline, LossWeights, Problem, Proportional,
     Records, Scoring, Sensing,
@@ -15,15 +16,15 @@ use crate::pde::{Ks1d, Stepper};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-/// Circumference L (paper, KS 1D).
+/// Circumference L (paper, KS 1D), unless it is changed.
 pub const LENGTH: f64 = 22.0;
-/// Grid points, end excluded (paper).
+/// Grid points, end excluded (paper); on another circumference as many as have the same spacing.
 pub const GRID: usize = 128;
 /// Time between two actions, one step of the scheme (paper).
 pub const CONTROL_INTERVAL: f64 = 0.05;
 /// Actions in one episode (authors' training and results table; 400 in its other evaluations).
 pub const HORIZON: usize = 200;
-/// Agents in the published experiment (paper).
+/// Agents in the published experiment (paper); on another circumference as many as stand equally close.
 pub const AGENTS: usize = 8;
 /// Standard deviation σ of the actuation kernel (paper); its peak is 1 in the authors' code, while
 /// the paper normalises its integral.
@@ -93,19 +94,42 @@ pub static PROBLEM: Problem = Problem {
     table: || include_bytes!("../../../testsets/ks1d.npy"),
     stepper: |problem, parts| {
         let (dt, substeps) = problem.solver_steps(parts);
-        let points = problem.grid.points[0];
-        Box::new(Ks1d::<f64>::new(points, LENGTH, dt, substeps))
+        let (points, length) = (problem.grid.points[0], problem.physics[0]);
+        Box::new(Ks1d::<f64>::new(points, length, dt, substeps))
     },
     longest_step: |_| Ks1d::<f64>::largest_stable_dt(SPEED_MAX),
     baseline: BASELINE,
     as_published: false,
     variants: &[],
+    coefficients: &[Coefficient {
+        name: "length",
+        meaning: "circumference L",
+        range: [LENGTH / 2.0, 100.0 * LENGTH],
+        adapt: on_another_circle,
+    }],
+    physics: [LENGTH, 0.0],
 };
 
+/// Sensors and agents keep the published spacing, so that a window covers the same stretch of the
+/// front, and a policy made for one circumference can be used on any.
+fn on_another_circle(problem: Problem) -> Problem {
+    let [length, _] = problem.physics;
+    let as_dense = |published: usize| (published as f64 * length / LENGTH).round() as usize;
+    let circle = Grid::line(as_dense(GRID), length, Edge::Periodic);
+    Problem {
+        grid: circle,
+        sensors: circle,
+        agents: as_dense(AGENTS),
+        reach: [circle.low, circle.high],
+        ..problem
+    }
+}
+
 /// In the middle of equal parts of the circle.
-pub fn placement(agents: usize) -> Vec<[f64; 2]> {
+pub fn placement(problem: &Problem, agents: usize) -> Vec<[f64; 2]> {
+    let length = problem.grid.extent(0);
     (0..agents)
-        .map(|i| [(i as f64 + 0.5) * LENGTH / agents as f64, 0.0])
+        .map(|i| [(i as f64 + 0.5) * length / agents as f64, 0.0])
         .collect()
 }
 
@@ -113,17 +137,20 @@ pub fn placement(agents: usize) -> Vec<[f64; 2]> {
 ///
 /// Spin-up takes some 10 ms. It runs in double precision (the authors' in single); the states that
 /// it ends in differ, being chaotic, but not their distribution.
-pub fn draw(rng: &mut ChaCha8Rng) -> Episode {
-    let noise: Vec<f64> = (0..GRID)
+pub fn draw(problem: &Problem, rng: &mut ChaCha8Rng) -> Episode {
+    let circle = &problem.sensors;
+    let points = circle.len();
+    let noise: Vec<f64> = (0..points)
         .map(|_| StandardNormal.sample(rng))
         .map(|n: f64| NOISE * n)
         .collect();
-    let mean = noise.iter().sum::<f64>() / GRID as f64;
+    let mean = noise.iter().sum::<f64>() / points as f64;
     let mut field: Vec<f64> = noise.iter().map(|n| n - mean).collect();
-    Ks1d::new(GRID, LENGTH, CONTROL_INTERVAL, SPIN_UP).step(&mut field, &[0.0; GRID]);
+    Ks1d::new(points, circle.extent(0), CONTROL_INTERVAL, SPIN_UP)
+        .step(&mut field, &vec![0.0; points]);
     Episode {
         initial: field.iter().map(|&u| u as f32).collect(),
-        target: vec![0.0; GRID],
+        target: vec![0.0; points],
     }
 }
 
@@ -139,7 +166,7 @@ mod tests {
     fn draws_are_like_the_test_set() {
         let mut sum = 0.0;
         for index in 0..40 {
-            let Episode { initial, target } = draw(&mut episode_rng(13, index));
+            let Episode { initial, target } = draw(&PROBLEM, &mut episode_rng(13, index));
             let u: Vec<f64> = initial.iter().map(|&u| f64::from(u)).collect();
             sum += u.iter().map(|u| u * u).sum::<f64>() / (40 * GRID) as f64;
             assert!(u.iter().sum::<f64>().abs() < 1e-4);
@@ -151,7 +178,7 @@ mod tests {
 
     #[test]
     fn agents_start_in_the_middle_of_their_share() {
-        let x: Vec<f64> = placement(2).iter().map(|p| p[0]).collect();
+        let x: Vec<f64> = placement(&PROBLEM, 2).iter().map(|p| p[0]).collect();
         assert_eq!(x, [5.5, 16.5]);
     }
 }

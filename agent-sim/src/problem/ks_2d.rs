@@ -106,6 +106,8 @@ pub static PROBLEM: Problem = Problem {
             ..problem
         },
     }],
+    coefficients: &[],
+    physics: [0.0; 2],
 };
 
 /// The scheme of this form of the problem.
@@ -123,12 +125,12 @@ fn stepper(problem: &Problem, parts: usize) -> Box<dyn Stepper<f64>> {
 }
 
 /// Cell centres of the smallest square lattice that holds all agents.
-pub fn placement(agents: usize) -> Vec<[f64; 2]> {
+pub fn placement(_: &Problem, agents: usize) -> Vec<[f64; 2]> {
     super::placement::cell_centres(agents, LENGTH)
 }
 
 /// Large waves with random phases and noise, evolved until they are forgotten. The target is rest.
-pub fn draw(rng: &mut ChaCha8Rng) -> Episode {
+pub fn draw(_: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     let mut field = waves(rng);
     let rest = vec![0.0; field.len()];
     let substeps = 20;
@@ -167,14 +169,14 @@ mod tests {
 
     #[test]
     fn agents_stand_on_cell_centres() {
-        let all = placement(AGENTS);
+        let all = placement(&PROBLEM, AGENTS);
         assert_eq!(all.len(), 100);
         assert!((all[0][0] - 1.6).abs() < 1e-12 && (all[0][1] - 1.6).abs() < 1e-12);
         // Axis 1 runs faster: the second agent is one tenth of the length further along it.
         assert!((all[1][0] - 1.6).abs() < 1e-12 && (all[1][1] - 4.8).abs() < 1e-12);
         assert!((all[99][0] - 30.4).abs() < 1e-12);
-        assert_eq!(placement(5).len(), 5); // of a lattice of 3 × 3
-        assert!(placement(0).is_empty());
+        assert_eq!(placement(&PROBLEM, 5).len(), 5); // of a lattice of 3 × 3
+        assert!(placement(&PROBLEM, 0).is_empty());
     }
 
     /// Test sets' README: mean u² is 12.62, sd 2.30, over 20 episodes, whose mean scatters by
@@ -184,7 +186,7 @@ mod tests {
         let energies: Vec<f64> = (0..60)
             .into_par_iter()
             .map(|k| {
-                let field = draw(&mut episode_rng(5, k)).initial;
+                let field = draw(&PROBLEM, &mut episode_rng(5, k)).initial;
                 field.iter().map(|&u| f64::from(u).powi(2)).sum::<f64>() / field.len() as f64
             })
             .collect();

@@ -9,11 +9,13 @@ pub mod heat_2d;
 pub mod heat_2d_obstacles;
 pub mod ks_1d;
 pub mod ks_2d;
+pub mod physics;
 pub mod placement;
 pub mod turbulence_2d;
 
 use crate::grid::{Edge, Grid};
 use crate::pde::Stepper;
+use physics::{Coefficient, MAX_COEFFICIENTS};
 use rand_chacha::ChaCha8Rng;
 
 /// Everything about a problem that is a number or a name.
@@ -25,10 +27,11 @@ pub struct Problem {
     pub summary: &'static str,
     /// What the field is, for axes and legends.
     pub quantity: &'static str,
-    /// The grid that the truth is computed on; the published one unless
+    /// The grid that the truth is computed on; the sensors' unless
     /// [`with_grid`](Self::with_grid) changed it.
     pub grid: Grid,
-    /// The published grid: episodes are stored on it and sensors have its spacing.
+    /// The published grid, of as many points of the same spacing on a longer domain: episodes are
+    /// stored on it, and what an agent sees of it has the same size everywhere.
     pub sensors: Grid,
     /// Names of the array axes.
     pub axis_names: [&'static str; 2],
@@ -55,9 +58,9 @@ pub struct Problem {
     /// Terms of the training loss.
     pub loss: LossWeights,
     /// Where `agents` agents start.
-    pub placement: fn(agents: usize) -> Vec<[f64; 2]>,
-    /// Draws the initial field and the target of one episode, on the published grid.
-    pub draw: fn(&mut ChaCha8Rng) -> Episode,
+    pub placement: fn(&Problem, agents: usize) -> Vec<[f64; 2]>,
+    /// Draws the initial field and the target of one episode, on the sensors' grid.
+    pub draw: fn(&Problem, &mut ChaCha8Rng) -> Episode,
     /// File in `testsets/` with the published test episodes.
     pub test_set: &'static str,
     /// The bytes of that file, built in so that the program needs nothing beside itself.
@@ -74,6 +77,10 @@ pub struct Problem {
     pub as_published: bool,
     /// Other forms of the same problem.
     pub variants: &'static [Variant],
+    /// What can be changed about the equation, with [`with_physics`](Self::with_physics).
+    pub coefficients: &'static [Coefficient],
+    /// The values of these, in their order.
+    pub physics: [f64; MAX_COEFFICIENTS],
 }
 
 /// Another form of a problem: the same task under other physics.
@@ -336,6 +343,32 @@ pub enum BadProblem {
         /// A clause that lists what there is.
         known: String,
     },
+    /// No such coefficient.
+    #[error("{problem} has no coefficient '{asked}'; {known}")]
+    UnknownCoefficient {
+        /// Name of the problem.
+        problem: &'static str,
+        /// What was asked for.
+        asked: String,
+        /// A clause that lists what there is.
+        known: String,
+    },
+    /// A value that makes no sense or that the solver is not made for.
+    #[error("{name} ({meaning}) of {problem} can be from {low:e} to {high:e}, not {value}")]
+    Coefficient {
+        /// Name of the problem.
+        problem: &'static str,
+        /// Name of the coefficient.
+        name: &'static str,
+        /// What it is.
+        meaning: &'static str,
+        /// The value asked for.
+        value: f64,
+        /// The lowest value.
+        low: f64,
+        /// The highest.
+        high: f64,
+    },
 }
 
 impl Problem {
@@ -492,7 +525,10 @@ mod tests {
             let episodes = crate::test_set::EpisodeSet::Table;
             let all = episodes.episodes(problem, 0, None).unwrap();
             assert!(all.len() >= 20, "{}", problem.name);
-            assert_eq!((problem.placement)(problem.agents).len(), problem.agents);
+            assert_eq!(
+                (problem.placement)(problem, problem.agents).len(),
+                problem.agents
+            );
         }
     }
 }

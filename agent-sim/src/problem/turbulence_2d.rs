@@ -7,6 +7,7 @@
 //! A swarm is to still the vortices faster than viscosity does. Fields are stored with y along
 //! axis 0 and x along axis 1.
 
+use super::physics::{Coefficient, NOTHING_ELSE};
 use super::{
     Actuation, Cells, Drives, Episode, ErrorSensing, Headline, LossWeights, Problem, Proportional,
     Records, Scoring, Sensing, Variant,
@@ -20,7 +21,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
-/// Viscosity ν (paper).
+/// Viscosity ν (paper), unless it is changed.
 pub const VISCOSITY: f64 = 5e-4;
 /// Grid points along each axis (paper).
 pub const GRID: usize = 64;
@@ -59,12 +60,15 @@ pub const SPECTRUM_WIDTH: f64 = 10.0;
 /// Kinetic energy of that vorticity as a complex field, of which the real part is kept: about half
 /// (authors' code).
 pub const ENERGY: f64 = 1.0;
-/// Time for which it decays at [`VISCOSITY`] and [`WARM_UP_ADVECTION`] before the episode (authors' code).
+/// Time for which it decays at the problem's viscosity and [`WARM_UP_ADVECTION`] before the episode
+/// (authors' code).
 pub const WARM_UP: f64 = 2.0;
 /// Time step on that way. The authors' is 0.001; from the same start, this one ends within 1e-4 of
 /// it in fields of size 30, and is three quarters of what is stable at the initial speed of 3 and
-/// the weakened advection.
+/// the weakened advection. Thick media get shorter ones.
 pub const WARM_UP_STEP: f64 = 0.01;
+/// The highest speed that the decay starts with.
+const WARM_UP_SPEED: f64 = 3.0;
 
 /// What `agent-sim tune turbulence-2d --episodes 20` finds best: 1.56. (With the weakened advection of
 /// `as-published` it is gain 20 and kernel-averaged sensing.)
@@ -121,7 +125,7 @@ pub static PROBLEM: Problem = Problem {
     test_set: "turbulence2d.npy",
     table: || include_bytes!("../../../testsets/turbulence2d.npy"),
     stepper,
-    longest_step: |problem| largest_stable_dt(problem.grid.points, VISCOSITY, SPEED_MAX),
+    longest_step: |problem| largest_stable_dt(problem.grid.points, problem.physics[0], SPEED_MAX),
     baseline: BASELINE,
     as_published: false,
     variants: &[Variant {
@@ -133,6 +137,13 @@ pub static PROBLEM: Problem = Problem {
             ..problem
         },
     }],
+    coefficients: &[Coefficient {
+        name: "nu",
+        meaning: "viscosity ν",
+        range: [1e-5, 0.1],
+        adapt: NOTHING_ELSE,
+    }],
+    physics: [VISCOSITY, 0.0],
 };
 
 /// The factor of the advection term in this form of the problem.
@@ -146,29 +157,36 @@ pub fn advection(problem: &Problem) -> f64 {
 fn stepper(problem: &Problem, parts: usize) -> Box<dyn Stepper<f64>> {
     let (dt, substeps) = problem.solver_steps(parts);
     let (points, advection) = (problem.grid.points, advection(problem));
+    let [viscosity, _] = problem.physics;
     Box::new(Turbulence2d::<f64>::new(
-        points, VISCOSITY, dt, substeps, advection,
+        points, viscosity, dt, substeps, advection,
     ))
 }
 
 /// Cell centres of the smallest square lattice that holds all agents.
-pub fn placement(agents: usize) -> Vec<[f64; 2]> {
+pub fn placement(_: &Problem, agents: usize) -> Vec<[f64; 2]> {
     super::placement::cell_centres(agents, 1.0)
 }
 
 /// Random vorticity, decayed until vortices have formed. The target is rest.
-pub fn draw(rng: &mut ChaCha8Rng) -> Episode {
-    let field = warmed_up(random_vorticity(rng), WARM_UP_STEP);
+pub fn draw(problem: &Problem, rng: &mut ChaCha8Rng) -> Episode {
+    let [viscosity, _] = problem.physics;
+    let speed = WARM_UP_ADVECTION * WARM_UP_SPEED;
+    let step = WARM_UP_STEP.min(largest_stable_dt([GRID; 2], viscosity, speed));
+    let field = warmed_up(random_vorticity(rng), viscosity, step);
     Episode {
         initial: field.iter().map(|&w| w as f32).collect(),
         target: vec![0.0; field.len()],
     }
 }
 
-fn warmed_up(mut field: Vec<f64>, step: f64) -> Vec<f64> {
+/// A field after the decay, in steps of at most that length.
+fn warmed_up(mut field: Vec<f64>, viscosity: f64, longest_step: f64) -> Vec<f64> {
     let rest = vec![0.0; field.len()];
-    let substeps = (0.1 / step).round() as usize;
-    let mut stepper = Turbulence2d::new([GRID, GRID], VISCOSITY, step, substeps, WARM_UP_ADVECTION);
+    // Rounding must not ask for one step more.
+    let substeps = (0.1 / longest_step * (1.0 - 1e-12)).ceil() as usize;
+    let step = 0.1 / substeps as f64;
+    let mut stepper = Turbulence2d::new([GRID; 2], viscosity, step, substeps, WARM_UP_ADVECTION);
     let intervals = (WARM_UP / 0.1).round() as usize;
     (0..intervals).for_each(|_| stepper.step(&mut field, &rest));
     field
@@ -212,7 +230,7 @@ mod tests {
 
     #[test]
     fn agents_stand_on_cell_centres() {
-        let all = placement(AGENTS);
+        let all = placement(&PROBLEM, AGENTS);
         assert_eq!(all.len(), 64);
         assert_eq!((all[0], all[1]), ([0.0625, 0.0625], [0.0625, 0.1875]));
         assert_eq!(all[63], [0.9375, 0.9375]);
@@ -246,7 +264,7 @@ mod tests {
         let squares: Vec<f64> = (0..100)
             .into_par_iter()
             .map(|k| {
-                let field = draw(&mut episode_rng(5, k)).initial;
+                let field = draw(&PROBLEM, &mut episode_rng(5, k)).initial;
                 mean_square(&field.iter().map(|&w| f64::from(w)).collect::<Vec<_>>())
             })
             .collect();

@@ -308,7 +308,7 @@ mod tests {
         for problem in ALL {
             let actuators = Actuators::<f64>::new(problem);
             let components = actuators.components;
-            let at = (problem.placement)(5);
+            let at = (problem.placement)(problem, 5);
             let positions: Vec<f64> = (at.iter())
                 .flat_map(|p| p[..problem.grid.axes].to_vec())
                 .collect();

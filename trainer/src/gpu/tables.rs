@@ -134,7 +134,7 @@ impl Ring {
             .map(|d| (1..n / 2).map(|k| slope(d, k)).sum())
             .collect();
         let mut responses = Vec::with_capacity(agents * n);
-        for place in (problem.placement)(agents) {
+        for place in (problem.placement)(problem, agents) {
             let mut bump = vec![0.0; n];
             Kernel::new(problem).add(&mut bump, place, &[1.0]);
             let response = |j: usize| {
@@ -261,7 +261,7 @@ pub fn torus_kernels(problem: &Problem, agents: usize) -> Vec<f64> {
     let grid = &problem.grid;
     let falloff = 0.5 / problem.actuation.width.powi(2);
     let mut kernels = Vec::new();
-    for place in (problem.placement)(agents) {
+    for place in (problem.placement)(problem, agents) {
         for (axis, &x) in place.iter().enumerate() {
             let gap = |j: usize| {
                 let gap = (grid.coordinate(axis, j) - x).abs();

@@ -35,7 +35,7 @@ pub fn assert_stays_near_simulator(
     let n = problem.grid.len();
     let forced = problem.actuation.drives.components() * n;
     let mut truth: Vec<f64> = (0..EPISODES as u64)
-        .flat_map(|index| (problem.draw)(&mut episode_rng(21, index)).initial)
+        .flat_map(|index| (problem.draw)(problem, &mut episode_rng(21, index)).initial)
         .map(f64::from)
         .collect();
     let (mut doubles, mut singles) = (truth.clone(), of::<f32>(&truth));
