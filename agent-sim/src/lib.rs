@@ -13,7 +13,7 @@
 //!    they do ([`actuate`]), lets the field evolve ([`pde`]) and moves the agents. [`fault`]s are
 //!    wrappers over links.
 //! 4. [`metrics`]: the scores; [`trajectory`] and [`recording`]: what is kept of a run; [`report`]: the
-//!    pictures; [`bench`]: how fast all this is.
+//!    pictures, [`table`] the figures in columns; [`bench`]: how fast all this is.
 //!
 //! Three things hold everywhere. Nothing an agent can read depends on how many there are. The same
 //! seed gives the same trajectory to the last bit, whatever the number of threads. Agents work in
@@ -61,5 +61,6 @@ pub mod rig;
 pub mod scenario;
 pub mod sense;
 pub mod swarm;
+pub mod table;
 pub mod test_set;
 pub mod trajectory;

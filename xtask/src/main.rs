@@ -3,7 +3,8 @@
 //! [`stages`] runs all that CI runs; [`setup`] finds or installs the tools for the firmware;
 //! [`firmware`] builds the image of a [`board`], which is measured and run; [`c_library`] does so
 //! with agent-core for C; [`fuzz`] and [`sanitize`] look for what tests do not think of;
-//! [`endurance`] puts a link and a node through more than they will ever see.
+//! [`endurance`] puts a link and a node through more than they will ever see; [`reproduce`] measures
+//! every claim again.
 
 mod bench;
 mod board;
@@ -13,6 +14,7 @@ mod firmware;
 mod fuzz;
 mod host_bench;
 mod peer;
+mod reproduce;
 mod run;
 mod sanitize;
 mod setup;
@@ -36,6 +38,7 @@ use endurance::Place;
     after_help = "Examples:\n  \
     cargo xtask test\n  \
     cargo xtask fuzz parse --seconds 600\n  \
+    cargo xtask reproduce --quick cardinality\n  \
     cargo xtask firmware build --board pico2\n  \
     cargo xtask firmware run --policy policies/heat-1d.policy\n  \
     cargo xtask firmware c"
@@ -54,6 +57,10 @@ enum Task {
     Test,
     /// Look for inputs that break agent-core.
     Fuzz(fuzz::Options),
+    /// Measure every claim about the shipped policies again: tables, CSV and pictures.
+    ///
+    /// `--quick` (minutes) or `--full`, then studies by name; all if none is named.
+    Reproduce(reproduce::Options),
     /// Run agent-core's tests under AddressSanitizer.
     Sanitize,
     /// Run agent-core's unit tests in Miri, with a nightly toolchain.
@@ -130,6 +137,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().task {
         Task::Test => stages::run(),
         Task::Fuzz(options) => fuzz::run(&options),
+        Task::Reproduce(options) => reproduce::run(&options),
         Task::Sanitize => sanitize::address(),
         Task::Miri => sanitize::in_miri(),
         Task::Bench(Bench::Host) => host_bench::run(),

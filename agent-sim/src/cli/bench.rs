@@ -1,13 +1,13 @@
 //! `agent-sim bench`: how fast things are on this machine, and how their cost grows.
 
 use super::progress::Progress;
-use super::table::{number, table};
 use super::{VERSION, print, use_threads};
 use agent_sim::bench::{
     Effort, Growth, Machine, Speed, episodes, growth_with_agents, growth_with_points, speed,
 };
 use agent_sim::output::OutputFolder;
 use agent_sim::problem::{self, Problem};
+use agent_sim::table::{number, table};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;

@@ -2,7 +2,6 @@
 
 use super::eval::{evaluate, notes};
 use super::run::{events, write_all};
-use super::table::{number, table};
 use super::{print, provenance, use_threads};
 use agent_core::policy::Policy;
 use agent_sim::controller::{Controller, Experiment};
@@ -12,6 +11,7 @@ use agent_sim::policy_file::PolicyFile;
 use agent_sim::problem::{Episode, Problem, heat_1d};
 use agent_sim::recording::Recording;
 use agent_sim::report::{self, Event, RGBColor, Shown, line};
+use agent_sim::table::{number, table};
 use agent_sim::test_set::EpisodeSet;
 use clap::Args;
 use std::path::PathBuf;

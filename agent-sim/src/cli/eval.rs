@@ -2,7 +2,6 @@
 
 use super::progress::Progress;
 use super::scenario_args::ScenarioArgs;
-use super::table::{number, table};
 use super::{VERSION, print, provenance, use_threads};
 use agent_core::policy::Encoding;
 use agent_sim::controller::{Controller, Experiment};
@@ -11,6 +10,7 @@ use agent_sim::metrics::{Score, Summary};
 use agent_sim::policy_file;
 use agent_sim::problem::{Drives, Episode, ErrorSensing, Headline, Problem, Records};
 use agent_sim::scenario::{Kind, Scenario, Team, fault_seed};
+use agent_sim::table::{number, table};
 use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;

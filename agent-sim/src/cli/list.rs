@@ -1,9 +1,9 @@
 //! `agent-sim problems` and `agent-sim faults`: what there is.
 
 use super::print;
-use super::table::table;
 use agent_sim::policy_file::PolicyFile;
 use agent_sim::problem;
+use agent_sim::table::table;
 
 pub fn problems() -> anyhow::Result<()> {
     let head = [

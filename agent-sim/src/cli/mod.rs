@@ -12,7 +12,6 @@ mod rig_args;
 mod run;
 mod scenario_args;
 mod sweep;
-mod table;
 mod tune;
 
 use agent_sim::policy_file::PolicyFile;

@@ -3,11 +3,11 @@
 use super::print;
 use super::progress::tell;
 use super::rig_args::RigArgs;
-use super::table::table;
 use agent_core::message::{PolicyId, SlotState};
 use agent_core::policy::Policy;
 use agent_sim::policy_file::PolicyFile;
 use agent_sim::rig::{Boards, Pace, Payload, Rig, cause};
+use agent_sim::table::table;
 use anyhow::bail;
 use clap::Args;
 use std::path::PathBuf;

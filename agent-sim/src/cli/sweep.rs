@@ -3,7 +3,6 @@
 use super::eval::{evaluate, headline_name, notes};
 use super::run::listing;
 use super::scenario_args::ScenarioArgs;
-use super::table::{number, table};
 use super::{VERSION, print, provenance, use_threads};
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::fault::{Fault, Kind as FaultKind, Who};
@@ -13,6 +12,7 @@ use agent_sim::problem::{Episode, Headline};
 use agent_sim::report::html::Report;
 use agent_sim::report::{self, DrawError, RGBColor, Scored, Series, Sweep, line};
 use agent_sim::scenario::{Kind, Scenario, Team};
+use agent_sim::table::{number, table};
 use anyhow::{anyhow, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};

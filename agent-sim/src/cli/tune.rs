@@ -1,10 +1,10 @@
 //! `agent-sim tune`: the gain of the proportional yardstick.
 
 use super::eval::{evaluate, headline_name};
-use super::table::{number, table};
 use super::{VERSION, print, use_threads};
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::problem::{self, ErrorSensing, Proportional};
+use agent_sim::table::{number, table};
 use agent_sim::test_set::EpisodeSet;
 use clap::Args;
 

@@ -1,0 +1,105 @@
+//! `reproduce`: every claim, measured again.
+
+use anyhow::bail;
+use clap::Parser;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use studies::provenance::{Provenance, revision};
+use studies::study::ALL;
+use studies::write::Pages;
+use studies::{Mode, Scope, Study, runner};
+
+/// Measures every claim about the shipped policies again and writes tables, CSV and pictures.
+///
+/// Can be interrupted at any time: it goes on where it stopped, and computes only what has changed.
+#[derive(Parser)]
+#[command(
+    name = "reproduce",
+    version,
+    after_help = "\
+Examples:
+  reproduce --quick                          all studies with few episodes: minutes
+  reproduce --full                           all studies as published, into docs/results
+  reproduce --full cardinality failure       these two
+  reproduce --quick --policies runs/new      other policies: <problem>.policy in that folder"
+)]
+struct Cli {
+    /// Few points and episodes [default]
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// All points, 50 episodes each
+    #[arg(long)]
+    full: bool,
+    /// Studies to make [default: all]
+    #[arg(value_name = "STUDY", value_parser = named)]
+    studies: Vec<Named>,
+    /// Folder for the results [default: docs/results, out/results-quick with --quick]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Folder for finished cells and drawn episodes
+    #[arg(long, value_name = "DIR", default_value = "out/reproduce")]
+    cache: PathBuf,
+    /// Folder with <problem>.policy of each problem [default: the shipped policies]
+    #[arg(long, value_name = "DIR")]
+    policies: Option<PathBuf>,
+    /// Seed of fresh episodes and of faults
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Revision that results name [default: that of the source tree, if it is there]
+    #[arg(long, value_name = "HASH")]
+    commit: Option<String>,
+    /// Threads to use [default: all cores]; results do not depend on it
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+#[derive(Clone, Copy)]
+struct Named(&'static dyn Study);
+
+fn named(name: &str) -> Result<Named, String> {
+    let found = ALL.iter().find(|study| study.name() == name);
+    found.map(|study| Named(*study)).ok_or_else(|| {
+        let names: Vec<&str> = ALL.iter().map(|study| study.name()).collect();
+        format!("there is no such study; choose among: {}", names.join(", "))
+    })
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> anyhow::Result<()> {
+    match cli.threads {
+        None => {}
+        Some(0) => bail!("--threads 0 leaves nobody to work; give 1 or more"),
+        Some(count) => rayon::ThreadPoolBuilder::new()
+            .num_threads(count)
+            .build_global()?,
+    }
+    let (mode, out) = match cli.full {
+        true => (Mode::Full, "docs/results"),
+        false => (Mode::Quick, "out/results-quick"),
+    };
+    let out = cli.out.clone().unwrap_or_else(|| out.into());
+    let chosen: Vec<&dyn Study> = ALL
+        .iter()
+        .copied()
+        .filter(|study| {
+            let asked = cli.studies.iter();
+            cli.studies.is_empty() || asked.clone().any(|Named(s)| s.name() == study.name())
+        })
+        .collect();
+    let commit = cli.commit.clone().unwrap_or_else(revision);
+    let scope = Scope::new(mode, cli.seed, cli.policies.clone(), commit);
+    let provenance = Provenance::here(&scope)?;
+    let pages = Pages::new(&out)?;
+    runner::run(&chosen, &scope, &provenance, &cli.cache, &pages)?;
+    println!("{}", out.join("README.md").display());
+    Ok(())
+}

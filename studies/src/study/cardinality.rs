@@ -1,0 +1,330 @@
+//! How one policy fares in swarms of other sizes.
+
+use super::{Scope, Study};
+use crate::cell::{Cell, Figure, Outcomes};
+use crate::findings::{Bar, Findings, Picture, Table, Verdict};
+use crate::trial::{Controls, Setting, Trial};
+use agent_sim::problem::{self, Problem};
+use agent_sim::report::{RGBColor, Reference, Scored, Series, Sweep, line, sweep_picture};
+use agent_sim::table::number;
+
+/// Error against the number of agents.
+pub struct Cardinality;
+
+/// Numbers of agents, over the published one.
+const MULTIPLES: [f64; 14] = [
+    0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0,
+];
+
+/// What still counts as working, over the error at the published number.
+const WORKS: f64 = 2.5;
+
+/// The range in which the paper's policies work (its zero-shot table; 1 to 5 episodes, policies
+/// trained for it separately), and why ours may not.
+fn published(problem: &Problem) -> Option<([f64; 2], &'static str)> {
+    match problem.name {
+        "fkpp-1d" => Some(([20.0 / 30.0, 5.0], "")),
+        "heat-1d" => Some(([0.5, 4.0], "")),
+        "heat-2d" => Some(([1.0, 16.0], "")),
+        "ks-1d" => Some(([0.5, 3.0], "")),
+        "ks-2d" => Some(([144.0 / 196.0, 256.0 / 196.0], "")),
+        "turbulence-2d" => Some(([36.0 / 64.0, 16.0], "")),
+        "density-2d" => Some(([0.25, 64.0], "")),
+        _ => None,
+    }
+}
+
+/// The aim for all problems.
+const AIM: [f64; 2] = [0.5, 32.0];
+
+impl Study for Cardinality {
+    fn name(&self) -> &'static str {
+        "cardinality"
+    }
+
+    fn title(&self) -> &'static str {
+        "One policy in swarms of 1/8 to 128 times the published size"
+    }
+
+    fn cells(&self, scope: &Scope) -> anyhow::Result<Vec<Cell>> {
+        let mut cells = Vec::new();
+        for problem in problem::ALL {
+            let setting = Setting::of(problem);
+            let nobody = Trial::fresh(scope, setting.clone(), Controls::Nobody);
+            cells.push(Cell::new(name(problem, &nobody.controls, 0), nobody));
+            for agents in counts(scope, problem) {
+                for controls in [
+                    Controls::Policy(scope.policy(problem)?),
+                    Controls::Proportional,
+                ] {
+                    let trial = Trial {
+                        agents,
+                        ..Trial::fresh(scope, setting.clone(), controls)
+                    };
+                    cells.push(Cell::new(name(problem, &trial.controls, agents), trial));
+                }
+            }
+        }
+        Ok(cells)
+    }
+
+    fn conclude(&self, scope: &Scope, outcomes: &Outcomes) -> anyhow::Result<Findings> {
+        let mut findings = Findings {
+            about: vec![format!(
+                "The policies of the results table, unchanged, with other numbers of agents than the \
+                 published one; {} fresh episodes each, the figure of the results table. On planes \
+                 numbers are squares, because swarms start on square lattices. A swarm works where \
+                 its error is at most {:.0} % of that of the published swarm; the range is that \
+                 around the published number without a gap. The paper's ranges are of policies \
+                 trained for that table alone, from 1 to 5 episodes.",
+                scope.episodes(),
+                100.0 * WORKS
+            )],
+            ..Findings::default()
+        };
+        let mut head = vec!["problem", "agents", "multiple", "controller"];
+        head.extend(Figure::COLUMNS);
+        head.push("relative");
+        findings
+            .csv
+            .push(head.into_iter().map(String::from).collect());
+        let mut ranges = Vec::new();
+        let mut points = Vec::new();
+        let mut series = Vec::new();
+        for (index, problem) in problem::ALL.into_iter().enumerate() {
+            let figure = |controls: &Controls, agents| -> anyhow::Result<Figure> {
+                let outcome = outcomes.of(&name(problem, controls, agents))?;
+                Ok(outcome.figure("headline"))
+            };
+            let policy = Controls::Policy(scope.policy(problem)?);
+            let counts = counts(scope, problem);
+            let at_home = figure(&policy, problem.agents)?;
+            let nobody = figure(&Controls::Nobody, 0)?;
+            let mut curve = Vec::new();
+            for &agents in &counts {
+                let multiple = agents as f64 / problem.agents as f64;
+                let ours = figure(&policy, agents)?;
+                let theirs = figure(&Controls::Proportional, agents)?;
+                let relative = ours.mean / at_home.mean;
+                for (name, figure) in [("policy", ours), ("proportional", theirs)] {
+                    let mut row = vec![problem.name.to_owned(), agents.to_string()];
+                    row.extend([format!("{multiple:.3}"), name.to_owned()]);
+                    row.extend(figure.columns());
+                    row.push(format!("{:.4}", figure.mean / at_home.mean));
+                    findings.csv.push(row);
+                }
+                let share = match ours.blown {
+                    0 => format!("{:.0} %", 100.0 * relative),
+                    _ => "–".to_owned(),
+                };
+                points.push(vec![
+                    format!("`{}`", problem.name),
+                    agents.to_string(),
+                    format!("{multiple:.2}×"),
+                    ours.text(),
+                    if relative <= WORKS {
+                        share
+                    } else {
+                        format!("**{share}**")
+                    },
+                    theirs.text(),
+                ]);
+                curve.push((agents, relative));
+            }
+            let (low, high) = range(&curve, problem.agents, WORKS);
+            let times = |agents: usize| number_of_times(agents, problem);
+            let text = format!("{}–{}×", times(low), times(high));
+            let covers = |[from, to]: [f64; 2]| {
+                low <= nearest(problem, from) && nearest(problem, to) <= high
+            };
+            if let Some((paper, reason)) = published(problem) {
+                let [from, to] = paper.map(|end| nearest(problem, end));
+                let verdict = match covers(paper) {
+                    true => Verdict::Met,
+                    false => Verdict::Missed(format!("missed: works for {low} to {high}")),
+                };
+                let bar = format!(
+                    "works for {from} to {to} agents ({:.2}–{:.1}×)",
+                    paper[0], paper[1]
+                );
+                let bar = Bar::holds(
+                    problem.name,
+                    bar,
+                    format!("{low} to {high} ({text})"),
+                    verdict,
+                );
+                findings.bars.push(bar.because(reason));
+            }
+            ranges.push(vec![
+                format!("`{}`", problem.name),
+                problem.agents.to_string(),
+                at_home.text(),
+                number(nobody.mean),
+                text,
+                published(problem).map_or("–".to_owned(), |(paper, _)| {
+                    format!("{:.2}–{:.1}×", paper[0], paper[1])
+                }),
+                if covers(AIM) { "yes" } else { "no" }.to_owned(),
+            ]);
+            series.push(Series {
+                name: problem.name.to_owned(),
+                colour: COLOURS[index % COLOURS.len()],
+                points: curve
+                    .iter()
+                    .filter(|(_, relative)| relative.is_finite())
+                    .map(|&(agents, relative)| Scored {
+                        x: agents as f64 / problem.agents as f64,
+                        mean: relative,
+                        low: relative,
+                        high: relative,
+                    })
+                    .collect(),
+            });
+        }
+        let head = [
+            "",
+            "agents",
+            "error",
+            "no control",
+            "works for",
+            "the paper",
+            "0.5–32×",
+        ];
+        findings.tables.push(Table::new("Ranges", &head, ranges));
+        let head = [
+            "",
+            "agents",
+            "",
+            "error",
+            "of the published swarm's",
+            "proportional feedback",
+        ];
+        findings
+            .tables
+            .push(Table::new("All points", &head, points));
+        let sweep = Sweep {
+            title: "Error against the number of agents, both over the published swarm's",
+            x_label: "agents, over the published number",
+            y_label: "error, over that of the published number",
+            series: &series,
+            references: &[Reference {
+                name: "250 %".to_owned(),
+                y: WORKS,
+            }],
+            log_x: true,
+        };
+        findings.pictures.push(Picture {
+            name: "relative".to_owned(),
+            caption: "Error against the number of agents, both over those of the published swarm"
+                .to_owned(),
+            svg: sweep_picture(&sweep, &scope.foot())?,
+        });
+        Ok(findings)
+    }
+}
+
+/// One a problem.
+const COLOURS: [RGBColor; 8] = [
+    line::BLUE,
+    line::ORANGE,
+    line::GREEN,
+    line::PURPLE,
+    line::VERMILION,
+    line::GREY,
+    RGBColor(0x56, 0xb4, 0xe9),
+    RGBColor(0x80, 0x60, 0x20),
+];
+
+fn name(problem: &Problem, controls: &Controls, agents: usize) -> String {
+    format!("{}, {}, {agents}", problem.name, controls.name())
+}
+
+/// Numbers of agents, rising; the published one is among them.
+fn counts(scope: &Scope, problem: &Problem) -> Vec<usize> {
+    let multiples = scope.pick(vec![0.5, 1.0, 2.0], MULTIPLES.to_vec());
+    let ends = published(problem).map_or(Vec::new(), |(ends, _)| ends.to_vec());
+    let ends = scope.pick(Vec::new(), ends);
+    let mut counts: Vec<usize> = multiples
+        .into_iter()
+        .chain(ends)
+        .map(|multiple| nearest(problem, multiple))
+        .collect();
+    counts.sort_unstable();
+    counts.dedup();
+    counts
+}
+
+/// The number of agents nearest to a multiple of the published one, by their ratio; on planes a
+/// square.
+fn nearest(problem: &Problem, multiple: f64) -> usize {
+    let wanted = multiple * problem.agents as f64;
+    if problem.grid.axes == 1 {
+        return (wanted.round() as usize).max(1);
+    }
+    let below = (wanted.sqrt() as usize).max(1);
+    let (small, large) = (below * below, (below + 1) * (below + 1));
+    match wanted / (small as f64) < large as f64 / wanted {
+        true => small,
+        false => large,
+    }
+}
+
+fn number_of_times(agents: usize, problem: &Problem) -> String {
+    let multiple = agents as f64 / problem.agents as f64;
+    let digits = if multiple < 10.0 { 2 } else { 0 };
+    let text = format!("{multiple:.digits$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// The smallest and the largest of the numbers around `home` up to which no error is above `limit`.
+fn range(curve: &[(usize, f64)], home: usize, limit: f64) -> (usize, usize) {
+    let good = |(_, error): &&(usize, f64)| *error <= limit;
+    let below = curve.iter().rev().filter(|(agents, _)| *agents < home);
+    let above = curve.iter().filter(|(agents, _)| *agents > home);
+    let low = below.take_while(good).last().map_or(home, |p| p.0);
+    let high = above.take_while(good).last().map_or(home, |p| p.0);
+    (low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mode;
+
+    #[test]
+    fn a_range_ends_at_the_first_failure_on_each_side() {
+        let curve = [
+            (1, 1.0),
+            (2, 9.0),
+            (4, 2.5),
+            (8, 1.0),
+            (16, 0.1),
+            (32, 2.6),
+            (64, 1.0),
+        ];
+        assert_eq!(range(&curve, 8, 2.5), (4, 16));
+        let lost = [(4, f64::INFINITY), (8, 1.0), (16, f64::NAN)];
+        assert_eq!(range(&lost, 8, 2.5), (8, 8));
+        assert_eq!(range(&[(8, 1.0), (16, 2.0)], 8, 2.5), (8, 16));
+    }
+
+    #[test]
+    fn planes_get_squares_and_every_list_has_the_published_number() {
+        // 0.7 · 100 = 70 lies nearer to 64 than to 81 (1.09 and 1.16 times).
+        let ks = problem::by_name("ks-2d").unwrap();
+        assert_eq!(nearest(ks, 0.7), 64);
+        assert_eq!(nearest(problem::by_name("density-2d").unwrap(), 0.01), 1);
+        assert_eq!(nearest(problem::by_name("heat-1d").unwrap(), 0.7), 6);
+        for mode in [Mode::Quick, Mode::Full] {
+            let scope = Scope::new(mode, 1, None, String::new());
+            for problem in problem::ALL {
+                let counts = counts(&scope, problem);
+                assert!(counts.contains(&problem.agents), "{}", problem.name);
+                assert!(counts.is_sorted());
+            }
+        }
+    }
+}
