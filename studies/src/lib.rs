@@ -54,11 +54,14 @@
 
 pub mod cell;
 pub mod findings;
+pub mod fit;
+pub mod plot;
 pub mod provenance;
 pub mod runner;
 pub mod shelf;
 pub mod store;
 pub mod study;
+pub mod study_policy;
 pub mod trial;
 pub mod write;
 

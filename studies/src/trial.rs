@@ -5,6 +5,7 @@ use crate::cell::Work;
 use crate::shelf::{Draw, Shelf};
 use agent_core::policy::Policy;
 use agent_sim::controller::{Controller, Experiment};
+use agent_sim::episode::Snapshot;
 use agent_sim::fault::Fault;
 use agent_sim::metrics::Score;
 use agent_sim::policy_file::PolicyFile;
@@ -44,6 +45,19 @@ impl Setting {
         Ok(Self {
             problem: self.problem.with_variant(name)?,
             form: name.to_owned(),
+        })
+    }
+
+    /// With other coefficients; published values leave it as it is.
+    pub fn physics(&self, values: &[(&str, f64)]) -> anyhow::Result<Self> {
+        let problem = self.problem.with_physics(values.iter().copied())?;
+        let changes = problem
+            .changed_physics()
+            .map(|(name, value)| format!("{name}={value}"));
+        let forms: Vec<String> = [self.form.clone()].into_iter().chain(changes).collect();
+        Ok(Self {
+            problem,
+            form: forms.join(" ").trim().to_owned(),
         })
     }
 
@@ -125,8 +139,38 @@ impl Trial {
         })
     }
 
-    /// The experiment of one episode with that policy, parsed.
-    fn score(&self, policy: Option<&Policy<'_>>, episode: &Episode, index: usize) -> Option<Score> {
+    /// Runs episode number `piece`; `watch` sees the state before the first step and after each.
+    /// `None` where the field blew up.
+    pub fn watched(
+        &self,
+        piece: usize,
+        shelf: &Shelf,
+        watch: &mut dyn FnMut(&Snapshot<'_>),
+    ) -> anyhow::Result<Option<Score>> {
+        let problem = &self.setting.problem;
+        let stored;
+        let episode = match self.draw() {
+            Some(draw) => shelf.get(&draw, piece)?,
+            None => {
+                stored = self.set.episode(problem, self.seed, piece)?;
+                &stored
+            }
+        };
+        let policy = match &self.controls {
+            Controls::Policy(file) => Some(file.policy(problem)?),
+            _ => None,
+        };
+        Ok(self.score(policy.as_ref(), episode, piece, watch))
+    }
+
+    /// The score of one episode with that policy, parsed.
+    fn score(
+        &self,
+        policy: Option<&Policy<'_>>,
+        episode: &Episode,
+        index: usize,
+        watch: &mut dyn FnMut(&Snapshot<'_>),
+    ) -> Option<Score> {
         let problem = &self.setting.problem;
         let controller = match (&self.controls, policy) {
             (Controls::Policy(_), Some(policy)) => Controller::Policy(policy),
@@ -143,7 +187,7 @@ impl Trial {
             faults: &self.faults,
             seed: fault_seed(self.seed, index),
         };
-        experiment.run(episode, &mut |_| {}).ok()
+        experiment.run(episode, watch).ok()
     }
 }
 
@@ -208,23 +252,11 @@ impl Work for Trial {
     }
 
     fn run(&self, piece: usize, shelf: &Shelf) -> anyhow::Result<Option<Vec<f64>>> {
-        let problem = &self.setting.problem;
-        let stored;
-        let episode = match self.draw() {
-            Some(draw) => shelf.get(&draw, piece)?,
-            None => {
-                stored = self.set.episode(problem, self.seed, piece)?;
-                &stored
-            }
-        };
-        let policy = match &self.controls {
-            Controls::Policy(file) => Some(file.policy(problem)?),
-            _ => None,
-        };
-        let score = self.score(policy.as_ref(), episode, piece);
+        let scoring = self.setting.problem.scoring;
+        let score = self.watched(piece, shelf, &mut |_| {})?;
         Ok(score.map(|score| {
             vec![
-                score.headline(problem.scoring),
+                score.headline(scoring),
                 score.final_error,
                 score.time_mean_error,
                 score.effort,

@@ -1,9 +1,16 @@
 //! The studies, one a file.
 
 mod cardinality;
+mod effort;
+mod fidelity;
+mod fov;
+mod meanfield;
+mod multiscale;
+mod physics;
 
 use crate::cell::{Cell, Outcomes};
 use crate::findings::Findings;
+use crate::study_policy::{Varied, varied};
 use agent_sim::policy_file::PolicyFile;
 use agent_sim::problem::Problem;
 use anyhow::Context;
@@ -11,7 +18,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// All studies, in the order in which they are run and listed.
-pub static ALL: &[&dyn Study] = &[&cardinality::Cardinality];
+pub static ALL: &[&dyn Study] = &[
+    &cardinality::Cardinality,
+    &fov::FieldOfView,
+    &physics::Physics,
+    &fidelity::Fidelity,
+    &effort::Effort,
+    &meanfield::MeanField,
+    &multiscale::MultiScale,
+];
 
 /// A question with a measured answer.
 pub trait Study: Sync {
@@ -92,6 +107,12 @@ impl Scope {
     /// Fresh episodes a cell.
     pub fn episodes(&self) -> usize {
         self.pick(2, 50)
+    }
+
+    /// The policies `<prefix><value>.policy` that were trained for one study, by rising value; those
+    /// that are there.
+    pub fn study_policies(&self, problem: &Problem, prefix: &str) -> anyhow::Result<Vec<Varied>> {
+        varied(self.policies.as_deref(), problem, prefix)
     }
 
     /// The problem's policy.
