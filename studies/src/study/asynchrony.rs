@@ -1,6 +1,6 @@
 //! No common clock, late observations, lost messages.
 
-use super::{Scope, Study, relative_picture};
+use super::{Scope, Study, figures, relative_picture};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Table, share_within};
 use crate::trial::{Controls, Setting, Trial};
@@ -24,6 +24,7 @@ const LIMIT: f64 = 1.5;
 /// One thing that is varied.
 struct Axis {
     name: &'static str,
+    title: &'static str,
     x_label: &'static str,
     /// How strong, and the faults.
     points: Vec<(f64, Vec<Fault>)>,
@@ -46,19 +47,22 @@ fn axes(scope: &Scope) -> Vec<Axis> {
     vec![
         Axis {
             name: "clocks",
-            x_label: "clocks fast or slow by up to",
+            title: "Clocks fast or slow by up to a share, beginning anywhere in a period",
+            x_label: "share that clocks are off by at most",
             points: few(RATES.map(|rate| (rate, vec![clock(rate)])).to_vec()),
         },
         Axis {
             name: "delay",
-            x_label: "steps that observations come late",
+            title: "Observations that come some steps late",
+            x_label: "steps late",
             points: few(DELAYS
                 .map(|steps| (f64::from(steps), vec![delay(steps)]))
                 .to_vec()),
         },
         Axis {
             name: "loss",
-            x_label: "share of observations that get lost",
+            title: "A share of the observations gets lost",
+            x_label: "share lost",
             points: few(LOSSES.map(|p| (p, vec![loss(p)])).to_vec()),
         },
     ]
@@ -122,11 +126,12 @@ impl Study for Asynchrony {
             )],
             ..Findings::default()
         };
-        findings.csv_head(&["problem", "what", "strength"]);
+        findings.csv_head(&["problem", "figure", "what", "strength"]);
         for problem in problem::ALL {
             let (without, both) = (figure(&plain(problem))?, figure(&together(problem))?);
-            findings.csv_row(&[problem.name, "none", "0"], &without);
-            findings.csv_row(&[problem.name, "clocks and loss", "0.2 and 0.05"], &both);
+            findings.csv_row(&[problem.name, "headline", "none", "0"], &without);
+            let labels = [problem.name, "headline", "clocks and loss", "0.2 and 0.05"];
+            findings.csv_row(&labels, &both);
             let what = format!("`{}`, clocks ± 20 % and 5 % loss", problem.name);
             let bar = Bar::at_most_share(what, both.mean / without.mean, LIMIT);
             findings.bars.push(bar.because(reason(problem)));
@@ -134,29 +139,32 @@ impl Study for Asynchrony {
         for axis in axes(scope) {
             let mut rows = Vec::new();
             let mut curves = Vec::new();
-            for problem in problem::ALL {
+            for (problem, which, label) in figures() {
+                let figure =
+                    |name: &str| -> anyhow::Result<Figure> { Ok(outcomes.of(name)?.figure(which)) };
                 let without = figure(&plain(problem))?;
-                let mut row = vec![format!("`{}`", problem.name), without.text()];
+                let mut row = vec![label, without.text()];
                 let mut curve = vec![(0.0, 1.0)];
                 for (strength, _) in &axis.points {
                     let hit = figure(&name(problem, axis.name, *strength))?;
-                    let labels = [problem.name, axis.name, &strength.to_string()];
+                    let labels = [problem.name, which, axis.name, &strength.to_string()];
                     findings.csv_row(&labels, &hit);
                     row.push(share_within(hit.mean / without.mean, LIMIT));
                     curve.push((*strength, hit.mean / without.mean));
                 }
                 rows.push(row);
-                curves.push((problem.name, curve));
+                if which == "headline" {
+                    curves.push((problem.name, curve));
+                }
             }
             let mut head = vec![String::new(), "error without faults".to_owned()];
             head.extend(axis.points.iter().map(|(strength, _)| strength.to_string()));
             let head: Vec<&str> = head.iter().map(String::as_str).collect();
-            let title = format!("{}: {}", axis.name, axis.x_label);
-            findings.tables.push(Table::new(&title, &head, rows));
+            findings.tables.push(Table::new(axis.title, &head, rows));
             findings.pictures.push(relative_picture(
                 scope,
                 axis.name,
-                &title,
+                axis.title,
                 axis.x_label,
                 LIMIT,
                 &curves,

@@ -16,6 +16,10 @@ const MULTIPLES: [f64; 14] = [
     0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0,
 ];
 
+/// Up to here proportional feedback runs beside the policy: its agents where they stir sense the
+/// whole plane each, which takes half a minute an episode at the far end.
+const FEEDBACK: f64 = 16.0;
+
 /// What still counts as working, over the error at the published number.
 const WORKS: f64 = 2.5;
 
@@ -53,10 +57,9 @@ impl Study for Cardinality {
             let nobody = Trial::fresh(scope, setting.clone(), Controls::Nobody);
             cells.push(Cell::new(name(problem, &nobody.controls, 0), nobody));
             for agents in counts(scope, problem) {
-                for controls in [
-                    Controls::Policy(scope.policy(problem)?),
-                    Controls::Proportional,
-                ] {
+                let mut both = vec![Controls::Policy(scope.policy(problem)?)];
+                both.extend(has_feedback(problem, agents).then_some(Controls::Proportional));
+                for controls in both {
                     let trial = Trial {
                         agents,
                         ..Trial::fresh(scope, setting.clone(), controls)
@@ -100,9 +103,13 @@ impl Study for Cardinality {
             for &agents in &counts {
                 let multiple = agents as f64 / problem.agents as f64;
                 let ours = figure(&policy, agents)?;
-                let theirs = figure(&Controls::Proportional, agents)?;
+                let theirs = match has_feedback(problem, agents) {
+                    true => Some(figure(&Controls::Proportional, agents)?),
+                    false => None,
+                };
                 let relative = ours.mean / at_home.mean;
-                for (name, figure) in [("policy", ours), ("proportional", theirs)] {
+                for (name, figure) in [("policy", Some(ours)), ("proportional", theirs)] {
+                    let Some(figure) = figure else { continue };
                     let [agents, multiple] = [agents.to_string(), format!("{multiple:.3}")];
                     let relative = format!("{:.4}", figure.mean / at_home.mean);
                     findings.csv_row(
@@ -116,9 +123,9 @@ impl Study for Cardinality {
                     format!("{multiple:.2}×"),
                     ours.text(),
                     share_within(relative, WORKS),
-                    theirs.text(),
+                    theirs.map_or("–".to_owned(), |theirs| theirs.text()),
                 ]);
-                feedback.push((multiple, theirs.mean / at_home.mean));
+                feedback.extend(theirs.map(|theirs| (multiple, theirs.mean / at_home.mean)));
                 curve.push((agents, relative));
             }
             let (low, high) = range(&curve, problem.agents, WORKS);
@@ -219,6 +226,10 @@ impl Study for Cardinality {
         });
         Ok(findings)
     }
+}
+
+fn has_feedback(problem: &Problem, agents: usize) -> bool {
+    agents as f64 <= FEEDBACK * problem.agents as f64
 }
 
 fn name(problem: &Problem, controls: &Controls, agents: usize) -> String {

@@ -1,6 +1,6 @@
 //! What is left when agents die half way and nobody tells the others.
 
-use super::{Scope, Study, relative_picture};
+use super::{Scope, Study, figures, relative_picture};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Table, Verdict, share_within};
 use crate::trial::{Controls, Setting, Trial};
@@ -169,19 +169,29 @@ impl Study for Failure {
                  ever, or push with all they have (where agents stir: move at full speed). Either \
                  any agents are hit, or one and its neighbours; others in each of the {} fresh \
                  episodes. Shares are rounded to whole agents, at least one. Errors are shown in per \
-                 cent of the same swarm's without faults.",
+                 cent of the same swarm's without faults. The figure of `ks-1d` is the mean over the \
+                 whole episode, of which faults see the second half; its final error stands beside it.",
                 scope.episodes()
             )],
             ..Findings::default()
         };
-        findings.csv_head(&["problem", "controller", "mishap", "who", "share", "victims"]);
+        findings.csv_head(&[
+            "problem",
+            "controller",
+            "figure",
+            "mishap",
+            "who",
+            "share",
+            "victims",
+        ]);
         let shares = shares(scope);
         let mut kept = 0;
         let mut bounded = Vec::new();
         for problem in problem::ALL {
             for controls in ["no control", "proportional", "policy"] {
                 let without = figure(&plain(problem, controls))?;
-                findings.csv_row(&[problem.name, controls, "none", "", "0", "0"], &without);
+                let labels = [problem.name, controls, "headline", "none", "", "0", "0"];
+                findings.csv_row(&labels, &without);
             }
             let without = figure(&plain(problem, "policy"))?.mean;
             let hit =
@@ -219,21 +229,33 @@ impl Study for Failure {
             for spread in Spread::ALL {
                 let mut rows = Vec::new();
                 let mut curves = Vec::new();
-                for problem in problem::ALL {
+                for (problem, which, label) in figures() {
+                    let figure = |name: &str| -> anyhow::Result<Figure> {
+                        Ok(outcomes.of(name)?.figure(which))
+                    };
                     let without = figure(&plain(problem, "policy"))?;
-                    let mut row = vec![format!("`{}`", problem.name), without.text()];
+                    let mut row = vec![label, without.text()];
                     let mut curve = vec![(0.0, 1.0)];
                     for &share in &shares {
                         let hit = figure(&name(problem, "policy", mishap, spread, share))?;
                         let count = victims(problem, share).to_string();
-                        let labels = [mishap.name(), spread.name(), &share.to_string(), &count];
-                        let labels = [&[problem.name, "policy"][..], &labels].concat();
+                        let labels = [
+                            problem.name,
+                            "policy",
+                            which,
+                            mishap.name(),
+                            spread.name(),
+                            &share.to_string(),
+                            &count,
+                        ];
                         findings.csv_row(&labels, &hit);
                         row.push(share_within(hit.mean / without.mean, ALL));
                         curve.push((share, hit.mean / without.mean));
                     }
                     rows.push(row);
-                    curves.push((problem.name, curve));
+                    if which == "headline" {
+                        curves.push((problem.name, curve));
+                    }
                 }
                 let title = format!("{}, {}", mishap.name(), spread.name());
                 let mut head = vec![String::new(), "error without faults".to_owned()];
@@ -284,6 +306,7 @@ fn feedback(
             let labels = [
                 problem.name,
                 "proportional",
+                "headline",
                 "crash",
                 "random",
                 &share.to_string(),

@@ -10,7 +10,7 @@ mod table;
 use crate::cell::{Cell, Outcomes};
 use crate::findings::{Findings, Picture};
 use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::Problem;
+use agent_sim::problem::{self, Headline, Problem};
 use agent_sim::report::{RGBColor, Reference, Scored, Series, Sweep, line, sweep_picture};
 use anyhow::Context;
 use std::path::PathBuf;
@@ -37,6 +37,20 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(0x56, 0xb4, 0xe9),
     RGBColor(0x80, 0x60, 0x20),
 ];
+
+/// The problems with the figure that the results table shows of each; where that is the time mean,
+/// which forgives what happens late, also with the final one. The label says which.
+fn figures() -> Vec<(&'static Problem, &'static str, String)> {
+    let mut all = Vec::new();
+    for problem in problem::ALL {
+        all.push((problem, "headline", format!("`{}`", problem.name)));
+        if problem.scoring.headline == Headline::TimeMean {
+            let label = format!("`{}`, final error", problem.name);
+            all.push((problem, "final", label));
+        }
+    }
+    all
+}
 
 /// A line of means without bands; points that are not finite are left out.
 fn curve_of(name: &str, colour: RGBColor, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
