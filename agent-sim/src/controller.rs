@@ -111,7 +111,8 @@ impl Experiment<'_> {
         let plan = Plan::new(
             self.faults,
             Run {
-                agents,
+                grid: &problem.grid,
+                places: &positions,
                 steps: self.steps,
                 interval_us: problem.control_interval * 1e6,
                 seed: self.seed,

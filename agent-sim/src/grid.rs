@@ -84,6 +84,21 @@ impl Grid {
         place
     }
 
+    /// Distance between two positions: the short way round where the domain is periodic.
+    pub fn distance(&self, a: [f64; 2], b: [f64; 2]) -> f64 {
+        let along = |axis: usize| {
+            let apart = (a[axis] - b[axis]).abs();
+            match self.edge {
+                Edge::Wall => apart,
+                Edge::Periodic => apart.min(self.extent(axis) - apart),
+            }
+        };
+        (0..self.axes)
+            .map(|axis| along(axis).powi(2))
+            .sum::<f64>()
+            .sqrt()
+    }
+
     /// The shape as arrays have it: `[100]` or `[64, 80]`.
     pub fn shape(&self) -> &[usize] {
         &self.points[..self.axes]
@@ -109,6 +124,14 @@ mod tests {
         assert_eq!((wall.spacing(0), wall.coordinate(0, 10)), (0.2, 2.0));
         let ring = Grid::line(10, 2.0, Edge::Periodic);
         assert_eq!((ring.spacing(0), ring.coordinate(0, 9)), (0.2, 1.8));
+    }
+
+    #[test]
+    fn distances_go_the_short_way_round_a_ring_and_not_through_walls() {
+        let ends = |edge| Grid::line(10, 2.0, edge).distance([0.25, 7.0], [1.75, 0.0]);
+        assert_eq!((ends(Edge::Wall), ends(Edge::Periodic)), (1.5, 0.5));
+        let torus = Grid::plane([8, 8], [10.0, 10.0], Edge::Periodic);
+        assert_eq!(torus.distance([1.0, 2.0], [8.0, 8.0]), 5.0);
     }
 
     #[test]

@@ -34,8 +34,10 @@ fn plan(faults: &[&str], agents: usize, seed: u64) -> Plan {
         let [low, high] = PROBLEM.reach;
         fault.check(agents, 1, low, high).unwrap();
     }
+    let places = positions(agents);
     let run = Run {
-        agents,
+        grid: &PROBLEM.grid,
+        places: &places,
         steps: STEPS,
         interval_us: PROBLEM.control_interval * 1e6,
         seed,

@@ -1,5 +1,6 @@
 //! What a study found out.
 
+use crate::cell::Figure;
 use agent_sim::table::number;
 use std::fmt::Write;
 
@@ -88,6 +89,15 @@ pub enum Verdict {
 impl Bar {
     /// `measured` is to be at most `limit`.
     pub fn at_most(what: impl Into<String>, measured: f64, limit: f64) -> Self {
+        Self::limit(what.into(), measured, limit, number)
+    }
+
+    /// `ratio` is to be at most `limit`, both shown in percent.
+    pub fn at_most_share(what: impl Into<String>, ratio: f64, limit: f64) -> Self {
+        Self::limit(what.into(), ratio, limit, share)
+    }
+
+    fn limit(what: String, measured: f64, limit: f64, text: fn(f64) -> String) -> Self {
         let verdict = match measured <= limit {
             true => Verdict::Met,
             false if measured.is_finite() => {
@@ -97,9 +107,9 @@ impl Bar {
             false => Verdict::Missed("missed: not finite".to_owned()),
         };
         Self {
-            what: what.into(),
-            bar: format!("≤ {}", number(limit)),
-            measured: number(measured),
+            what,
+            bar: format!("≤ {}", text(limit)),
+            measured: text(measured),
             verdict,
             reason: None,
         }
@@ -129,6 +139,19 @@ impl Bar {
 }
 
 impl Findings {
+    /// Begins the CSV: columns that say what a row is about, then those of a figure.
+    pub fn csv_head(&mut self, labels: &[&str]) {
+        let head = labels.iter().copied().chain(Figure::COLUMNS);
+        self.csv.push(head.map(str::to_owned).collect());
+    }
+
+    /// A row of the CSV.
+    pub fn csv_row(&mut self, labels: &[&str], figure: &Figure) {
+        let mut row: Vec<String> = labels.iter().map(|cell| (*cell).to_owned()).collect();
+        row.extend(figure.columns());
+        self.csv.push(row);
+    }
+
     /// The verdict in a sentence, for the index.
     pub fn verdict(&self) -> String {
         let count = |wanted: fn(&Verdict) -> bool| {
@@ -176,6 +199,22 @@ impl Findings {
             }
         }
         text
+    }
+}
+
+/// A ratio in percent; a dash where there is none.
+pub fn share(ratio: f64) -> String {
+    match ratio.is_finite() {
+        true => format!("{} %", percent(100.0 * ratio)),
+        false => "–".to_owned(),
+    }
+}
+
+/// [`share`], bold where it is above `limit`.
+pub fn share_within(ratio: f64, limit: f64) -> String {
+    match ratio <= limit {
+        true => share(ratio),
+        false => format!("**{}**", share(ratio)),
     }
 }
 

@@ -150,3 +150,73 @@ fn compute(cells: &[&Cell], shelf: &Shelf, store: &Store, bar: &ProgressBar) -> 
 fn tell(bar: &ProgressBar, line: &str) {
     bar.suspend(|| eprintln!("{line}"));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    /// Counts how often it is run; fails in its last piece while `broken`.
+    struct Counted {
+        key: u64,
+        runs: Arc<AtomicUsize>,
+        broken: bool,
+    }
+
+    impl Work for Counted {
+        fn key(&self) -> serde_json::Value {
+            self.key.into()
+        }
+        fn pieces(&self) -> usize {
+            3
+        }
+        fn cost(&self) -> u64 {
+            // The first ones are dearer and come first.
+            10_000 - self.key
+        }
+        fn figures(&self) -> Vec<String> {
+            vec!["value".to_owned()]
+        }
+        fn run(&self, piece: usize, _: &Shelf) -> anyhow::Result<Option<Vec<f64>>> {
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            anyhow::ensure!(!(self.broken && piece == 2), "out of luck");
+            Ok(Some(vec![(10 * self.key) as f64 + piece as f64]))
+        }
+    }
+
+    #[test]
+    fn an_interrupted_run_goes_on_with_the_cells_that_are_not_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(&folder.path().join("cells")).unwrap();
+        let shelf = Shelf::new(&folder.path().join("episodes")).unwrap();
+        let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        let one_thread = one_thread.unwrap();
+        let run = |broken: Option<u64>| {
+            let runs = Arc::new(AtomicUsize::new(0));
+            let cell = |key: u64| {
+                let runs = runs.clone();
+                let broken = broken == Some(key);
+                Cell::new(format!("cell {key}"), Counted { key, runs, broken })
+            };
+            // The last one is the first once more.
+            let cells: Vec<Cell> = [0, 1, 2, 0].map(cell).into();
+            let todo = missing(&cells, &store);
+            let done =
+                one_thread.install(|| compute(&todo, &shelf, &store, &ProgressBar::hidden()));
+            (done, runs.load(Ordering::Relaxed), cells)
+        };
+        let (done, runs, _) = run(Some(1));
+        let message = format!("{:#}", done.unwrap_err());
+        assert!(
+            message.contains("cell 1") && message.contains("out of luck"),
+            "{message}"
+        );
+        assert_eq!(runs, 6);
+        let (done, runs, cells) = run(None);
+        done.unwrap();
+        assert_eq!(runs, 6, "two cells were left");
+        let outcome = store.find(&*cells[2].work).unwrap();
+        assert_eq!(outcome.values("value"), [20.0, 21.0, 22.0]);
+        assert_eq!(run(None).1, 0);
+    }
+}

@@ -59,3 +59,50 @@ impl Store {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shelf::Shelf;
+
+    struct Named(&'static str);
+
+    impl Work for Named {
+        fn key(&self) -> serde_json::Value {
+            self.0.into()
+        }
+        fn pieces(&self) -> usize {
+            2
+        }
+        fn cost(&self) -> u64 {
+            1
+        }
+        fn figures(&self) -> Vec<String> {
+            vec!["error".to_owned()]
+        }
+        fn run(&self, _: usize, _: &Shelf) -> anyhow::Result<Option<Vec<f64>>> {
+            unreachable!("nobody runs it")
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_found_to_the_bit_and_what_is_damaged_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path()).unwrap();
+        let outcome = Outcome {
+            figures: Named("a").figures(),
+            rows: vec![Some(vec![0.1 + 0.2]), None],
+        };
+        assert_eq!(store.find(&Named("a")), None);
+        store.keep(&Named("a"), &outcome).unwrap();
+        assert_eq!(store.find(&Named("a")), Some(outcome));
+        assert_eq!(store.find(&Named("b")), None);
+        let file = folder.path().join(address(&Named("a")) + ".json");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, &text[..text.len() / 2]).unwrap();
+        assert_eq!(store.find(&Named("a")), None);
+        // Figures of something else under this name.
+        std::fs::write(&file, text.replace("\"a\"", "\"b\"")).unwrap();
+        assert_eq!(store.find(&Named("a")), None);
+    }
+}

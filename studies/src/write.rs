@@ -41,11 +41,27 @@ impl Pages {
             self.0.write(&file, picture.svg.as_bytes())?;
             page += &format!("\n![{}]({file})\n", picture.caption);
         }
+        self.remove_other_pictures(name, findings)?;
         page += &format!("\n{}", footer(name, provenance));
         self.0
             .write(&format!("{name}.csv"), csv(findings, provenance).as_bytes())?;
         // Last: a page stands for all that it shows.
         self.0.write(&format!("{name}.md"), page.as_bytes())?;
+        Ok(())
+    }
+
+    /// Removes pictures that the study no longer has.
+    fn remove_other_pictures(&self, study: &str, findings: &Findings) -> anyhow::Result<()> {
+        for entry in std::fs::read_dir(self.0.path())? {
+            let file = entry?.file_name();
+            let Some(file) = file.to_str() else { continue };
+            let picture = file
+                .strip_prefix(study)
+                .and_then(|rest| rest.strip_prefix('-')?.strip_suffix(".svg"));
+            if picture.is_some_and(|name| !findings.pictures.iter().any(|p| p.name == name)) {
+                self.0.remove(file)?;
+            }
+        }
         Ok(())
     }
 

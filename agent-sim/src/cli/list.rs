@@ -54,10 +54,11 @@ the agent. In a scenario file: [[fault]] kind = \"crash\" fraction = 0.3 at = 0.
     join                        is not there before at=…
     clock,rate=0.02,phase=1     acts by its own clock: fast or slow by up to rate, up to phase periods late
   its actuator
-    stuck[,value=U]             goes on doing what it did, or pushes with U
+    stuck[,value=U][,speed=V]   goes on doing what it did, or pushes with U, or moves on at V
     gain,factor=0.5[,drift=true]    forces come out multiplied, at once or more and more
     bias,value=5[,drift=true]       forces come out shifted
     invert                      force and velocity come out with the wrong sign
+    actuator-noise,std=0.1      Gaussian noise on every force
   its sensor
     noise,std=0.1               Gaussian noise on every cell
     sensor-bias,value=0.5       every cell is off by the same amount
@@ -78,8 +79,9 @@ the agent. In a scenario file: [[fault]] kind = \"crash\" fraction = 0.3 at = 0.
     flood                       noise on its line before every observation
     brownout                    reset while it writes a policy to its flash
 
-  who    fraction=0.3 (drawn by the seed), ids=0+3+10..20, region=0.2..0.6 or 0.2..0.6x0.1..0.4 (where
-         agents are at the time); otherwise everybody
+  who    fraction=0.3 (drawn by the seed), cluster=0.3 (one drawn by the seed and those that start
+         nearest to it), ids=0+3+10..20, region=0.2..0.6 or 0.2..0.6x0.1..0.4 (where agents are at
+         the time); otherwise everybody
   when   at=0.5, until=0.8: shares of the run; otherwise all of it
 ";
 

@@ -3,7 +3,7 @@
 use super::progress::{Progress, tell};
 use agent_core::policy::Policy;
 use agent_sim::policy_file::PolicyFile;
-use agent_sim::rig::{Absent, Boards, Images, Pace, Payload, Rig, Setup};
+use agent_sim::rig::{Absent, BUILT_IMAGES, Boards, Images, Pace, Payload, Rig, Setup};
 use anyhow::{anyhow, bail};
 use clap::Args;
 use std::path::PathBuf;
@@ -33,9 +33,6 @@ pub struct RigArgs {
     #[arg(long)]
     pub node_log: bool,
 }
-
-/// Where `cargo xtask firmware build` puts images.
-const IMAGES: &str = "target/firmware/images";
 
 impl RigArgs {
     /// The boards named.
@@ -118,7 +115,7 @@ impl RigArgs {
     fn images(&self) -> Images {
         match &self.image {
             Some(file) => Images::File(file.clone()),
-            None => Images::Folder(IMAGES.into()),
+            None => Images::Folder(BUILT_IMAGES.into()),
         }
     }
 }

@@ -5,6 +5,8 @@ use super::Scope;
 use crate::link::{Link, LinkError};
 use agent_core::agent::{Action, Mode};
 use agent_core::message::Observation;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
 
 /// An actuator that no longer follows commands.
 pub struct Stuck<L> {
@@ -12,19 +14,31 @@ pub struct Stuck<L> {
     scope: Scope,
     /// The force it is stuck at; `None` for that of its last command.
     force: Option<f32>,
+    /// How fast it moves on; `None` for as fast as it did.
+    speed: Option<f32>,
     /// What it did last: rest, where nobody commanded it.
     last: Action,
 }
 
 impl<L> Stuck<L> {
-    /// `inner`, whose actuator keeps its last velocity and its last force, or `force`, while `scope`
-    /// holds, even if the agent falls silent.
-    pub fn new(inner: L, scope: Scope, force: Option<f32>) -> Self {
+    /// `inner`, whose actuator keeps its last force, or `force`, and its last velocity, or goes on
+    /// in its direction at `speed`, while `scope` holds, even if the agent falls silent.
+    pub fn new(inner: L, scope: Scope, force: Option<f32>, speed: Option<f32>) -> Self {
         Self {
             inner,
             scope,
             force,
+            speed,
             last: Action::none(Mode::Waiting),
+        }
+    }
+
+    /// The last velocity at the speed that it is stuck at; what did not move stays.
+    fn velocity(&self) -> [f32; 2] {
+        let [x, y] = self.last.velocity;
+        match (self.speed, x.hypot(y)) {
+            (Some(speed), before) if before > 0.0 => [x, y].map(|v| v / before * speed),
+            _ => [x, y],
         }
     }
 }
@@ -40,6 +54,7 @@ impl<L: Link> Link for Stuck<L> {
         if self.scope.holds(now_us) {
             return Ok(Some(Action {
                 force: self.force.unwrap_or(self.last.force),
+                velocity: self.velocity(),
                 ..self.last
             }));
         }
@@ -177,11 +192,51 @@ impl<L: Link> Link for Invert<L> {
     }
 }
 
+/// An actuator that never does quite what it is told. One that nobody commands is switched off and
+/// applies nothing.
+pub struct ActuatorNoise<L> {
+    inner: L,
+    scope: Scope,
+    std: f32,
+    rng: ChaCha8Rng,
+}
+
+impl<L> ActuatorNoise<L> {
+    /// `inner`, with noise of standard deviation `std` on its forces while `scope` holds.
+    pub fn new(inner: L, scope: Scope, std: f32, rng: ChaCha8Rng) -> Self {
+        Self {
+            inner,
+            scope,
+            std,
+            rng,
+        }
+    }
+}
+
+impl<L: Link> Link for ActuatorNoise<L> {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        self.scope.covers(observation);
+        self.inner.send(observation)
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        let mut command = self.inner.receive(now_us)?;
+        if let Some(action) = &mut command
+            && self.scope.holds(now_us)
+        {
+            let noise: f32 = StandardNormal.sample(&mut self.rng);
+            action.force += self.std * noise;
+        }
+        Ok(command)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fault::life::{Crash, Reset};
     use crate::fault::probe::{INTERVAL_US, Log, drive, forces};
+    use rand::SeedableRng;
 
     fn steps(from: u64, until: u64) -> Scope {
         Scope::new(from * INTERVAL_US, Some(until * INTERVAL_US), None)
@@ -191,7 +246,7 @@ mod tests {
     #[test]
     fn a_stuck_actuator_repeats_its_last_command() {
         let log = Log::default();
-        let mut link = Stuck::new(log.probe(), steps(2, 4), None);
+        let mut link = Stuck::new(log.probe(), steps(2, 4), None, None);
         let actions = drive(&mut link, 6);
         let told: Vec<[f32; 2]> = actions
             .iter()
@@ -215,7 +270,7 @@ mod tests {
     fn an_actuator_stuck_at_a_force_keeps_it_when_the_agent_dies() {
         let log = Log::default();
         let dead = Crash::within(log.probe(), steps(1, 9), Reset::default());
-        let mut link = Stuck::new(dead, steps(2, 4), Some(-7.0));
+        let mut link = Stuck::new(dead, steps(2, 4), Some(-7.0), None);
         assert_eq!(
             forces(&mut link, 5),
             [Some(0.0), None, Some(-7.0), Some(-7.0), None]
@@ -226,12 +281,12 @@ mod tests {
     fn an_actuator_that_sticks_as_its_agent_dies_keeps_pushing() {
         let log = Log::default();
         let dead = Crash::within(log.probe(), steps(3, 9), Reset::default());
-        let mut link = Stuck::new(dead, steps(3, 9), None);
+        let mut link = Stuck::new(dead, steps(3, 9), None, None);
         assert_eq!(forces(&mut link, 6)[3..], [Some(2.0); 3]);
 
         // One that sticks later is stuck at rest: by then nobody commands it.
         let dead = Crash::within(log.probe(), steps(3, 9), Reset::default());
-        let mut link = Stuck::new(dead, steps(5, 9), None);
+        let mut link = Stuck::new(dead, steps(5, 9), None, None);
         assert_eq!(forces(&mut link, 6)[3..], [None, None, Some(0.0)]);
     }
 
@@ -266,6 +321,36 @@ mod tests {
     }
 
     #[test]
+    fn an_actuator_stuck_at_a_speed_keeps_its_direction() {
+        let log = Log::default();
+        // The probe's velocity along x counts what it was shown, 1 at first.
+        let mut link = Stuck::new(log.probe(), steps(2, 4), None, Some(7.5));
+        let told: Vec<f32> = drive(&mut link, 5)
+            .iter()
+            .map(|a| a.unwrap().velocity[0])
+            .collect();
+        assert_eq!(told, [1.0, 2.0, 7.5, 7.5, 5.0]);
+    }
+
+    /// Of 4,000 standard normal numbers the mean is within 0.08 of 0 and the variance within 0.12 of
+    /// 1, five standard errors each.
+    #[test]
+    fn noise_on_forces_has_the_spread_asked_for_and_none_outside_its_time() {
+        let log = Log::default();
+        let rng = ChaCha8Rng::seed_from_u64(1);
+        let mut link = ActuatorNoise::new(log.probe(), steps(2, 4002), 3.0, rng);
+        let told = forces(&mut link, 4003);
+        assert_eq!((told[1], told[4002]), (Some(1.0), Some(4002.0)));
+        let off = |step: usize| f64::from((told[step].unwrap() - step as f32) / 3.0);
+        let mean = (2..4002).map(off).sum::<f64>() / 4000.0;
+        let variance = (2..4002).map(|step| off(step).powi(2)).sum::<f64>() / 4000.0;
+        assert!(
+            mean.abs() < 0.08 && (variance - 1.0).abs() < 0.12,
+            "{mean} {variance}"
+        );
+    }
+
+    #[test]
     fn inversion_turns_force_and_velocity_round() {
         let log = Log::default();
         let mut link = Invert::new(log.probe(), steps(1, 2));
@@ -286,5 +371,8 @@ mod tests {
             [None]
         );
         assert_eq!(forces(&mut Invert::new(dead(), scope), 1), [None]);
+        let rng = ChaCha8Rng::seed_from_u64(1);
+        let mut noisy = ActuatorNoise::new(dead(), scope, 1.0, rng);
+        assert_eq!(forces(&mut noisy, 1), [None]);
     }
 }

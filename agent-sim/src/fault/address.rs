@@ -12,6 +12,9 @@ pub enum Who {
     All,
     /// This share of them, rounded to whole agents and drawn by the run's seed.
     Fraction(f64),
+    /// This share of them, likewise, but together: one that is drawn by the run's seed and those that
+    /// start nearest to it.
+    Cluster(f64),
     /// These.
     Ids(Ids),
     /// Whoever is there at the moment. Agents move in and out.

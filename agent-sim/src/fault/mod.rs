@@ -23,7 +23,10 @@
 //! assert_eq!(fault, Fault { who: Who::Fraction(0.25), at: 0.5, ..Fault::new(Kind::Crash) });
 //! fault.check(8, 1, [0.0; 2], [1.0; 2])?;
 //!
-//! let plan = Plan::new(&[fault], Run { agents: 8, steps: 300, interval_us: 1000.0, seed: 1 });
+//! let problem = agent_sim::problem::by_name("heat-1d").unwrap();
+//! let places = (problem.placement)(problem, 8);
+//! let run = Run { grid: &problem.grid, places: &places, steps: 300, interval_us: 1000.0, seed: 1 };
+//! let plan = Plan::new(&[fault], run);
 //! assert_eq!(plan.victims(0).map(<[usize]>::len), Some(2));
 //! # Ok::<_, agent_sim::fault::BadFault>(())
 //! ```
@@ -80,6 +83,8 @@ pub enum Kind {
     Stuck {
         /// The force; `None` for that of the last command.
         value: Option<f64>,
+        /// How fast it goes on in its last direction; `None` for as fast as it did.
+        speed: Option<f64>,
     },
     /// Forces come out multiplied.
     Gain {
@@ -97,6 +102,11 @@ pub enum Kind {
     },
     /// Force and velocity come out with the wrong sign.
     Invert,
+    /// Gaussian noise on every force.
+    ActuatorNoise {
+        /// Its standard deviation.
+        std: f64,
+    },
     /// Gaussian noise on every sensed cell.
     Noise {
         /// Its standard deviation.
@@ -176,7 +186,7 @@ impl Fault {
         match &self.who {
             Who::Ids(ids) => ids.check(agents),
             Who::Region(region) => region.check(axes, low, high),
-            Who::All | Who::Fraction(_) | Who::Boards { .. } => Ok(()),
+            Who::All | Who::Fraction(_) | Who::Cluster(_) | Who::Boards { .. } => Ok(()),
         }
     }
 
@@ -207,11 +217,15 @@ impl Fault {
         let finite =
             |parameter, value: f64| within(parameter, value, value.is_finite(), "a finite number");
         match self.kind {
-            Kind::Stuck { value: Some(value) }
-            | Kind::Bias { value, .. }
-            | Kind::SensorBias { value } => finite("value", value)?,
+            Kind::Stuck { value, speed } => {
+                finite("value", value.unwrap_or(0.0))?;
+                let speed = speed.unwrap_or(0.0);
+                let allowed = speed.is_finite() && speed >= 0.0;
+                within("speed", speed, allowed, "finite and not below 0")?;
+            }
+            Kind::Bias { value, .. } | Kind::SensorBias { value } => finite("value", value)?,
             Kind::Gain { factor, .. } => finite("factor", factor)?,
-            Kind::Noise { std } => {
+            Kind::Noise { std } | Kind::ActuatorNoise { std } => {
                 let allowed = std.is_finite() && std >= 0.0;
                 within("std", std, allowed, "finite and not below 0")?;
             }
@@ -231,8 +245,7 @@ impl Fault {
                     parameter: "region",
                 });
             }
-            Kind::Stuck { value: None }
-            | Kind::Crash
+            Kind::Crash
             | Kind::Join
             | Kind::Blackout
             | Kind::Invert
@@ -240,8 +253,10 @@ impl Fault {
             | Kind::Delay { .. }
             | Kind::Board(_) => {}
         }
-        if let Who::Fraction(fraction) = self.who {
-            share("fraction", fraction)?;
+        match self.who {
+            Who::Fraction(fraction) => share("fraction", fraction)?,
+            Who::Cluster(fraction) => share("cluster", fraction)?,
+            _ => {}
         }
         share("at", self.at)?;
         if let Some(until) = self.until {
@@ -264,6 +279,9 @@ impl Fault {
         let who = match &self.who {
             Who::All => "all agents".to_owned(),
             Who::Fraction(fraction) => format!("{} % of the agents", percent(*fraction)),
+            Who::Cluster(fraction) => {
+                format!("{} % of the agents, side by side,", percent(*fraction))
+            }
             Who::Ids(ids) => format!("{} of {agents} agents", ids.within(agents).len()),
             Who::Region(region) => format!("agents within {region}"),
             Who::Boards { link, count } => {
@@ -281,8 +299,14 @@ impl Fault {
             Kind::Crash => "crash".to_owned(),
             Kind::Join => "join late".to_owned(),
             Kind::Blackout => "lose contact".to_owned(),
-            Kind::Stuck { value: None } => "are stuck".to_owned(),
-            Kind::Stuck { value: Some(value) } => format!("are stuck at force {value}"),
+            Kind::Stuck { value, speed } => {
+                let at = [("force", value), ("speed", speed)].into_iter();
+                let at = at.filter_map(|(name, value)| Some(format!("{name} {}", value?)));
+                match at.collect::<Vec<_>>().join(" and ").as_str() {
+                    "" => "are stuck".to_owned(),
+                    at => format!("are stuck at {at}"),
+                }
+            }
             Kind::Gain { factor, drift } => {
                 format!("{} {factor} times their force", verb("apply", drift))
             }
@@ -290,6 +314,7 @@ impl Fault {
                 format!("{} {value:+} of force", verb("add", drift))
             }
             Kind::Invert => "act with the wrong sign".to_owned(),
+            Kind::ActuatorNoise { std } => format!("act with noise of {std}"),
             Kind::Noise { std } => format!("sense with noise of {std}"),
             Kind::SensorBias { value } => format!("sense with an offset of {value:+}"),
             Kind::Dropout { p } => format!("lose {} % of their cells", percent(p)),
@@ -344,6 +369,10 @@ mod tests {
         for (fault, said) in [
             (with(Who::Fraction(1.5)), &["1.5", "between 0 and 1"][..]),
             (with(Who::Fraction(f64::NAN)), &["NaN", "between 0 and 1"]),
+            (
+                with(Who::Cluster(-1.0)),
+                &["cluster is -1", "between 0 and 1"],
+            ),
             (Fault::new(Kind::Loss { p: 2.0 }), &["p is 2", "between 0"]),
             (Fault::new(Kind::Noise { std: -0.1 }), &["-0.1", "below 0"]),
             (
@@ -421,6 +450,10 @@ mod tests {
         assert_eq!(
             said("stuck,value=-5,ids=0+3+10..20"),
             "13 of 50 agents are stuck at force -5"
+        );
+        assert_eq!(
+            said("stuck,speed=2,cluster=0.1"),
+            "10 % of the agents, side by side, are stuck at speed 2"
         );
         assert_eq!(
             said("blackout,region=0.2..0.6x0.1..0.4"),

@@ -1,10 +1,11 @@
 //! What the faults of a run come to: who, exactly when, and with which random numbers.
 
-use super::actuator::{Bias, Gain, Invert, Onset, Stuck};
+use super::actuator::{ActuatorNoise, Bias, Gain, Invert, Onset, Stuck};
 use super::life::{Blackout, Crash, Join, Reset, Restartable};
 use super::line::{Corrupt, Delay, Duplicate, Loss, Reorder};
 use super::sensor::{Dropout, Freeze, Noise, SensorBias};
 use super::{Clock, Fault, Kind, OwnTime, Scope, Who};
+use crate::grid::Grid;
 use crate::link::Link;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -12,9 +13,11 @@ use rand_chacha::ChaCha8Rng;
 
 /// The run that faults are planned for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Run {
-    /// Agents of the swarm.
-    pub agents: usize,
+pub struct Run<'a> {
+    /// The domain.
+    pub grid: &'a Grid,
+    /// Where each agent of the swarm starts.
+    pub places: &'a [[f64; 2]],
     /// Control steps.
     pub steps: usize,
     /// Time between two of them, in microseconds.
@@ -23,7 +26,7 @@ pub struct Run {
     pub seed: u64,
 }
 
-impl Run {
+impl Run<'_> {
     /// The host's time at the step after this share of the run.
     fn time_us(&self, share: f64) -> u64 {
         let step = (share * self.steps as f64).round();
@@ -35,7 +38,7 @@ impl Run {
 /// any size is wrapped quickly.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    run: Run,
+    seed: u64,
     planned: Vec<Planned>,
 }
 
@@ -60,13 +63,15 @@ impl Planned {
 
 impl Plan {
     /// Settles `faults`, which have passed [`Fault::check`], for one run.
-    pub fn new(faults: &[Fault], run: Run) -> Self {
+    pub fn new(faults: &[Fault], run: Run<'_>) -> Self {
+        let agents = run.places.len();
         let planned = faults.iter().enumerate().map(|(index, fault)| {
             let (at_us, until_us) = (run.time_us(fault.at), fault.until.map(|t| run.time_us(t)));
             let (region, victims) = match &fault.who {
                 Who::All => (None, None),
-                Who::Fraction(share) => (None, Some(draw(*share, run.agents, run.seed, index))),
-                Who::Ids(ids) => (None, Some(ids.within(run.agents))),
+                Who::Fraction(share) => (None, Some(draw(*share, agents, run.seed, index))),
+                Who::Cluster(share) => (None, Some(draw_cluster(*share, &run, index))),
+                Who::Ids(ids) => (None, Some(ids.within(agents))),
                 Who::Region(region) => (Some(*region), None),
                 // Nothing is wrapped for them.
                 Who::Boards { .. } => (None, Some(Vec::new())),
@@ -83,7 +88,7 @@ impl Plan {
             }
         });
         Self {
-            run,
+            seed: run.seed,
             planned: planned.collect(),
         }
     }
@@ -153,7 +158,7 @@ impl Plan {
 
     /// The random stream of one fault of one agent.
     fn rng(&self, index: usize, agent: usize) -> ChaCha8Rng {
-        let mut rng = ChaCha8Rng::seed_from_u64(self.run.seed);
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         // Above those of episodes, which are numbered from 0, and below those of `draw`.
         rng.set_stream(((index as u64 + 1) << 32) | agent as u64);
         rng
@@ -178,9 +183,12 @@ impl Planned {
             Kind::Crash => Box::new(Crash::within(link, scope, reset.clone())),
             Kind::Join => Box::new(Join::new(link, scope)),
             Kind::Blackout => Box::new(Blackout::new(link, scope)),
-            Kind::Stuck { value } => {
-                Box::new(Stuck::new(link, scope, value.map(|force| force as f32)))
-            }
+            Kind::Stuck { value, speed } => Box::new(Stuck::new(
+                link,
+                scope,
+                value.map(|force| force as f32),
+                speed.map(|speed| speed as f32),
+            )),
             Kind::Gain { factor, drift } => {
                 Box::new(Gain::new(link, scope, factor as f32, onset(drift)))
             }
@@ -188,6 +196,9 @@ impl Planned {
                 Box::new(Bias::new(link, scope, value as f32, onset(drift)))
             }
             Kind::Invert => Box::new(Invert::new(link, scope)),
+            Kind::ActuatorNoise { std } => {
+                Box::new(ActuatorNoise::new(link, scope, std as f32, rng()))
+            }
             Kind::Noise { std } => Box::new(Noise::new(link, scope, std as f32, rng())),
             Kind::SensorBias { value } => Box::new(SensorBias::new(link, scope, value as f32)),
             Kind::Dropout { p } => Box::new(Dropout::new(link, scope, p, rng())),
@@ -213,6 +224,20 @@ pub(super) fn draw(fraction: f64, agents: usize, seed: u64, index: usize) -> Vec
     draw_count(count, agents, seed, index)
 }
 
+/// As many, likewise, but one drawn agent and those that start nearest to it.
+fn draw_cluster(fraction: f64, run: &Run<'_>, index: usize) -> Vec<usize> {
+    let agents = run.places.len();
+    let Some(&centre) = draw_count(1, agents, run.seed, index).first() else {
+        return Vec::new();
+    };
+    let far = |agent: &usize| run.grid.distance(run.places[centre], run.places[*agent]);
+    let mut nearest: Vec<usize> = (0..agents).collect();
+    nearest.sort_by(|a, b| far(a).total_cmp(&far(b)));
+    nearest.truncate((fraction * agents as f64).round() as usize);
+    nearest.sort_unstable();
+    nearest
+}
+
 /// So many of the agents, likewise.
 pub(crate) fn draw_count(count: usize, agents: usize, seed: u64, index: usize) -> Vec<usize> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -228,11 +253,16 @@ pub(crate) fn draw_count(count: usize, agents: usize, seed: u64, index: usize) -
 mod tests {
     use super::*;
     use crate::fault::probe::{Log, drive, forces};
+    use crate::grid::Edge;
 
     fn plan(faults: &[&str], seed: u64) -> Plan {
         let faults: Vec<Fault> = faults.iter().map(|text| text.parse().unwrap()).collect();
+        // Ten centimetres apart on a ring of ten metres.
+        let grid = Grid::line(200, 10.0, Edge::Periodic);
+        let places: Vec<[f64; 2]> = (0..100).map(|i| [0.1 * f64::from(i), 0.0]).collect();
         let run = Run {
-            agents: 100,
+            grid: &grid,
+            places: &places,
             steps: 10,
             interval_us: 1000.0,
             seed,
@@ -252,6 +282,28 @@ mod tests {
         assert_ne!(victims(&one, 0), victims(&plan(&faults, 2), 0));
         assert_eq!(plan(&["invert"], 1).victims(0), None);
         assert_eq!(plan(&["invert,ids=5+2"], 1).victims(0), Some(&[2, 5][..]));
+    }
+
+    #[test]
+    fn a_cluster_is_an_unbroken_stretch_around_a_drawn_agent() {
+        let mut centres = std::collections::BTreeSet::new();
+        for seed in 0..20 {
+            let plan = plan(&["crash,cluster=0.29"], seed);
+            let victims = plan.victims(0).unwrap();
+            assert_eq!(victims.len(), 29);
+            // On the ring there is one gap, of 71 agents; none within the stretch.
+            let next = |k: usize| victims[(k + 1) % 29];
+            let gaps = (0..29).filter(|&k| next(k) != (victims[k] + 1) % 100);
+            let gaps: Vec<usize> = gaps.collect();
+            assert_eq!(gaps.len(), 1, "{victims:?}");
+            centres.insert((victims[gaps[0]] + 100 - 14) % 100);
+        }
+        assert!(centres.len() > 10, "{centres:?}");
+        assert_eq!(
+            plan(&["crash,cluster=0"], 1).victims(0),
+            Some(&[][..]),
+            "nobody"
+        );
     }
 
     #[test]

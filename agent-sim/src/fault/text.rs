@@ -13,10 +13,11 @@
 //! | `crash` | `restart` (same as `until`) | silence; after `until` a fresh agent |
 //! | `join` | | not there before `at` |
 //! | `blackout` | `region` | no observations, no commands |
-//! | `stuck` | `value` | the actuator keeps its last command, or this force |
+//! | `stuck` | `value`, `speed` | the actuator keeps its last command, or this force, or moves on this fast |
 //! | `gain` | `factor`, `drift` | forces times a factor |
 //! | `bias` | `value`, `drift` | forces plus an offset |
 //! | `invert` | | force and velocity change sign |
+//! | `actuator-noise` | `std` | Gaussian noise on every force |
 //! | `noise` | `std` | Gaussian noise on every cell |
 //! | `sensor-bias` | `value` | an offset on every cell |
 //! | `dropout` | `p` | cells read NaN |
@@ -30,8 +31,8 @@
 //! | `kill`, `hang`, `restart`, `cut`, `flood`, `brownout` | `link`, `count` | what happens to [boards](BoardFault) |
 //!
 //! All but `clock` take `at` and `until`, shares of the run, which is meant as a whole without them.
-//! One of `fraction=0.3`, `ids=0+3+10..20` and `region=0.2..0.6x0.1..0.4` says who is meant, instead
-//! of all agents.
+//! One of `fraction=0.3`, `cluster=0.3`, `ids=0+3+10..20` and `region=0.2..0.6x0.1..0.4` says who is
+//! meant, instead of all agents.
 
 use super::written::Value;
 use super::{BadFault, BoardFault, Fault, Kind, Who};
@@ -41,7 +42,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The faults, each with a text that shows how to write it.
-const EXAMPLES: [(&str, &str); 23] = [
+const EXAMPLES: [(&str, &str); 24] = [
     ("crash", "crash,fraction=0.3,at=0.5"),
     ("join", "join,fraction=0.5,at=0.5"),
     ("blackout", "blackout,region=0.2..0.6,at=0.3,until=0.6"),
@@ -49,6 +50,7 @@ const EXAMPLES: [(&str, &str); 23] = [
     ("gain", "gain,factor=0.5"),
     ("bias", "bias,value=5"),
     ("invert", "invert,ids=0"),
+    ("actuator-noise", "actuator-noise,std=0.1"),
     ("noise", "noise,std=0.1"),
     ("sensor-bias", "sensor-bias,value=0.1"),
     ("dropout", "dropout,p=0.1"),
@@ -82,10 +84,11 @@ pub(super) fn example(kind: &str) -> &'static str {
 pub fn takes(kind: &str) -> Vec<&'static str> {
     let own: &[&str] = match kind {
         "crash" => &["restart"],
-        "stuck" | "sensor-bias" => &["value"],
+        "stuck" => &["value", "speed"],
+        "sensor-bias" => &["value"],
         "gain" => &["factor", "drift"],
         "bias" => &["value", "drift"],
-        "noise" => &["std"],
+        "noise" | "actuator-noise" => &["std"],
         "dropout" | "loss" | "duplicate" | "reorder" | "corrupt" => &["p"],
         "delay" => &["steps", "jitter"],
         "clock" => &["rate", "phase"],
@@ -96,8 +99,8 @@ pub fn takes(kind: &str) -> Vec<&'static str> {
         _ if on_board.is_some() => &["link", "count", "ids"],
         "blackout" => &["region"],
         // An agent has one clock for the whole run, wherever it goes.
-        "clock" => &["fraction", "ids"],
-        _ => &["fraction", "ids", "region"],
+        "clock" => &["fraction", "cluster", "ids"],
+        _ => &["fraction", "cluster", "ids", "region"],
     };
     let when: &[&str] = match kind {
         "clock" => &[],
@@ -208,6 +211,7 @@ impl Given {
             "blackout" => Kind::Blackout,
             "stuck" => Kind::Stuck {
                 value: self.number("value")?,
+                speed: self.number("speed")?,
             },
             "gain" => Kind::Gain {
                 factor: self.needed("factor")?,
@@ -218,6 +222,9 @@ impl Given {
                 drift: self.drift()?,
             },
             "invert" => Kind::Invert,
+            "actuator-noise" => Kind::ActuatorNoise {
+                std: self.needed("std")?,
+            },
             "noise" => Kind::Noise {
                 std: self.needed("std")?,
             },
@@ -265,9 +272,15 @@ impl Given {
         }
         self.apart("ids", "link")?;
         self.apart("ids", "count")?;
-        self.apart("fraction", "ids")?;
-        self.apart("fraction", "region")?;
-        self.apart("ids", "region")?;
+        let ways = ["fraction", "cluster", "ids", "region"];
+        for (k, first) in ways.into_iter().enumerate() {
+            for second in ways.into_iter().skip(k + 1) {
+                self.apart(first, second)?;
+            }
+        }
+        if let Some(share) = self.number("cluster")? {
+            return Ok(Who::Cluster(share));
+        }
         if let Some(share) = self.number("fraction")? {
             return Ok(Who::Fraction(share));
         }
@@ -401,6 +414,7 @@ mod tests {
             ("blackout", &["blackout needs region"]),
             ("crash,at=0.1,at=0.2", &["at is given twice"]),
             ("crash,fraction=0.1,ids=0", &["fraction and ids", "one"]),
+            ("crash,cluster=0.1,ids=0", &["cluster and ids", "one"]),
             ("crash,until=1,restart=1", &["restart and until"]),
             ("loss,p=often", &["p is 'often'", "a number"]),
             ("delay,steps=1.5", &["steps is '1.5'", "whole number"]),

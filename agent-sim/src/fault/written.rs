@@ -36,6 +36,7 @@ impl Kind {
             Self::Gain { .. } => "gain",
             Self::Bias { .. } => "bias",
             Self::Invert => "invert",
+            Self::ActuatorNoise { .. } => "actuator-noise",
             Self::Noise { .. } => "noise",
             Self::SensorBias { .. } => "sensor-bias",
             Self::Dropout { .. } => "dropout",
@@ -62,14 +63,16 @@ impl Kind {
             | Self::Blackout
             | Self::Invert
             | Self::Freeze
-            | Self::Board(_)
-            | Self::Stuck { value: None } => Vec::new(),
-            Self::Stuck { value: Some(value) } | Self::SensorBias { value } => {
-                vec![number("value", value)]
+            | Self::Board(_) => Vec::new(),
+            Self::Stuck { value, speed } => {
+                let value = value.map(|value| number("value", value));
+                let speed = speed.map(|speed| number("speed", speed));
+                value.into_iter().chain(speed).collect()
             }
+            Self::SensorBias { value } => vec![number("value", value)],
             Self::Gain { factor, drift } => drifting(number("factor", factor), drift),
             Self::Bias { value, drift } => drifting(number("value", value), drift),
-            Self::Noise { std } => vec![number("std", std)],
+            Self::Noise { std } | Self::ActuatorNoise { std } => vec![number("std", std)],
             Self::Dropout { p }
             | Self::Loss { p }
             | Self::Duplicate { p }
@@ -94,6 +97,7 @@ impl Fault {
         match &self.who {
             Who::All => {}
             Who::Fraction(share) => all.push(("fraction", Value::Number(*share))),
+            Who::Cluster(share) => all.push(("cluster", Value::Number(*share))),
             Who::Ids(ids) => all.push(("ids", Value::Text(ids.to_string()))),
             Who::Region(region) => all.push(("region", Value::Text(region.to_string()))),
             Who::Boards { link, count } => {
@@ -147,7 +151,12 @@ mod tests {
             Just(Kind::Crash),
             Just(Kind::Invert),
             Just(Kind::Freeze),
-            proptest::option::of(number()).prop_map(|value| Kind::Stuck { value }),
+            (
+                proptest::option::of(number()),
+                proptest::option::of(0.0..1e9)
+            )
+                .prop_map(|(value, speed)| Kind::Stuck { value, speed }),
+            (0.0..1e9).prop_map(|std| Kind::ActuatorNoise { std }),
             (number(), any::<bool>()).prop_map(|(factor, drift)| Kind::Gain { factor, drift }),
             (number(), any::<bool>()).prop_map(|(value, drift)| Kind::Bias { value, drift }),
             (0.0..1e9).prop_map(|std| Kind::Noise { std }),
@@ -166,6 +175,7 @@ mod tests {
         prop_oneof![
             Just(Who::All),
             (0.0..=1.0).prop_map(Who::Fraction),
+            (0.0..=1.0).prop_map(Who::Cluster),
             proptest::collection::vec((0usize..99, 0usize..99), 1..4).prop_map(|pairs| {
                 let range = |(a, more): &(usize, usize)| format!("{a}..{}", a + more);
                 let text: Vec<String> = pairs.iter().map(range).collect();

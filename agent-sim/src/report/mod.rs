@@ -5,7 +5,7 @@
 //! | [`field_picture`] | the field over space and time on a line, at a few times on a plane |
 //! | [`error_picture`], [`effort_picture`] | how well several runs did, and what it took |
 //! | [`story_picture`] | several runs side by side over their errors |
-//! | [`sweep_picture`] | scores against what was varied |
+//! | [`sweep_picture`], [`sweep_panels`] | scores against what was varied |
 //! | [`nodes_picture`] | what became of each board, below the field's error |
 //! | [`film`](film::film) | the field and the agents as they move |
 //! | [`html::Report`] | all of it on one page |
@@ -30,7 +30,9 @@ pub use curves::Event;
 pub use nodes::{Row, nodes_picture};
 pub use plotters::style::RGBColor;
 pub use svg::DrawError;
-pub use sweep::{Reference, Scored, Series, Sweep, sweep_picture};
+pub use sweep::{
+    Panel as SweepPanel, Reference, Scored, Series, Sweep, sweep_panels, sweep_picture,
+};
 
 use crate::grid::{Edge, Grid};
 use crate::problem::{Drives, Episode, Problem};

@@ -60,39 +60,72 @@ pub struct Sweep<'a> {
 /// Scores against what was varied, with bands around the means.
 pub fn sweep_picture(sweep: &Sweep<'_>, provenance: &str) -> Result<String, DrawError> {
     svg::render((900, 500), |surface, _| {
-        let area = footed(surface, provenance)?;
-        let (width, height) = area.dim_in_pixel();
-        let series = sweep.series;
-        let frame = Frame {
-            x: x_axis(sweep),
-            y: y_axis(sweep),
-            across: (
-                BESIDE + 14 * FINE as i32,
-                width as i32 - room_for(series.iter().map(|s| s.name.as_str())),
-            ),
-            down: (34 * FINE as i32, height as i32 - BELOW),
-        };
-        draw_title(&area, &frame, sweep.title)?;
-        frame.draw_grid(&area)?;
-        // All bands first, so that none veils a line.
-        for series in series {
-            draw_band(&area, &frame, series)?;
-        }
-        for series in series.iter().rev() {
-            draw_series(&area, &frame, series)?;
-        }
-        for reference in sweep.references {
-            draw_reference(&area, &frame, reference)?;
-        }
-        frame.draw_outline(&area)?;
-        frame.draw_x(&area)?;
-        frame.draw_y(&area)?;
-        let ends = series.iter().filter_map(|s| {
-            let last = s.points.last()?;
-            Some((s.name.as_str(), s.colour, frame.place(last.x, last.mean).1))
-        });
-        draw_names(&area, &frame, &ends.collect::<Vec<_>>())
+        draw(&footed(surface, provenance)?, sweep, None)
     })
+}
+
+/// One of several sweeps side by side.
+#[derive(Debug, Clone)]
+pub struct Panel<'a> {
+    /// What it says.
+    pub sweep: Sweep<'a>,
+    /// A range of what was varied that is shaded, e.g. where somebody else's policy works.
+    pub shaded: Option<[f64; 2]>,
+}
+
+/// Several sweeps in one picture, two to a row.
+pub fn sweep_panels(panels: &[Panel<'_>], provenance: &str) -> Result<String, DrawError> {
+    let rows = panels.len().div_ceil(2).max(1);
+    svg::render((1200, 300 * rows as u32 + 30), |surface, _| {
+        let area = footed(surface, provenance)?;
+        for (panel, area) in panels.iter().zip(area.split_evenly((rows, 2))) {
+            draw(&area, &panel.sweep, panel.shaded)?;
+        }
+        Ok(())
+    })
+}
+
+fn draw(
+    area: &svg::Surface<'_>,
+    sweep: &Sweep<'_>,
+    shaded: Option<[f64; 2]>,
+) -> Result<(), DrawError> {
+    let (width, height) = area.dim_in_pixel();
+    let series = sweep.series;
+    let frame = Frame {
+        x: x_axis(sweep),
+        y: y_axis(sweep),
+        across: (
+            BESIDE + 14 * FINE as i32,
+            width as i32 - room_for(series.iter().map(|s| s.name.as_str())),
+        ),
+        down: (34 * FINE as i32, height as i32 - BELOW),
+    };
+    draw_title(area, &frame, sweep.title)?;
+    if let Some(ends) = shaded {
+        let [left, right] = ends.map(|x| frame.place(x, 1.0).0);
+        let corners = [(left, frame.down.0), (right, frame.down.1)];
+        area.draw(&Rectangle::new(corners, BLACK.mix(0.07).filled()))?;
+    }
+    frame.draw_grid(area)?;
+    // All bands first, so that none veils a line.
+    for series in series {
+        draw_band(area, &frame, series)?;
+    }
+    for series in series.iter().rev() {
+        draw_series(area, &frame, series)?;
+    }
+    for reference in sweep.references {
+        draw_reference(area, &frame, reference)?;
+    }
+    frame.draw_outline(area)?;
+    frame.draw_x(area)?;
+    frame.draw_y(area)?;
+    let ends = series.iter().filter_map(|s| {
+        let last = s.points.last()?;
+        Some((s.name.as_str(), s.colour, frame.place(last.x, last.mean).1))
+    });
+    draw_names(area, &frame, &ends.collect::<Vec<_>>())
 }
 
 /// All that was varied, with a margin so that points do not stand on the frame.
@@ -231,6 +264,23 @@ mod tests {
         assert!(text.contains("swarm &lt;1&gt;") && text.contains("error &amp; number"));
         assert!(text.contains("no control"));
         assert_eq!(text, picture(&[falling(8)]), "same input, same bytes");
+    }
+
+    #[test]
+    fn panels_hold_each_their_own_sweep() {
+        let series = [falling(4)];
+        let panel = |title| Panel {
+            sweep: Sweep {
+                title,
+                series: &series,
+                log_x: true,
+                ..Sweep::default()
+            },
+            shaded: Some([8.0, 16.0]),
+        };
+        let text = sweep_panels(&[panel("one"), panel("two"), panel("three")], "here").unwrap();
+        assert_eq!(text.matches("<circle").count(), 3 * 2 * 4);
+        assert!(["one", "two", "three"].iter().all(|t| text.contains(t)));
     }
 
     #[test]

@@ -91,6 +91,9 @@ impl RealTime {
     }
 }
 
+/// Where `cargo xtask firmware build` puts images, seen from the root of the source tree.
+pub const BUILT_IMAGES: &str = "target/firmware/images";
+
 /// Where images for emulated boards are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Images {

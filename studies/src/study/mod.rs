@@ -1,32 +1,120 @@
 //! The studies, one a file.
 
+mod asynchrony;
 mod cardinality;
+mod deployed;
 mod effort;
+mod failure;
 mod fidelity;
 mod fov;
 mod meanfield;
 mod multiscale;
+mod noise;
 mod physics;
+mod table;
 
 use crate::cell::{Cell, Outcomes};
-use crate::findings::Findings;
+use crate::findings::{Findings, Picture};
 use crate::study_policy::{Varied, varied};
 use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::Problem;
+use agent_sim::problem::{self, Headline, Problem};
+use agent_sim::report::{RGBColor, Reference, Scored, Series, Sweep, line, sweep_picture};
 use anyhow::Context;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// All studies, in the order in which they are run and listed.
 pub static ALL: &[&dyn Study] = &[
+    &table::Table,
     &cardinality::Cardinality,
+    &failure::Failure,
+    &noise::Noise,
     &fov::FieldOfView,
     &physics::Physics,
     &fidelity::Fidelity,
     &effort::Effort,
     &meanfield::MeanField,
     &multiscale::MultiScale,
+    &asynchrony::Asynchrony,
+    &deployed::Deployed,
 ];
+
+/// A colour a problem.
+const COLOURS: [RGBColor; 8] = [
+    line::BLUE,
+    line::ORANGE,
+    line::GREEN,
+    line::PURPLE,
+    line::VERMILION,
+    line::GREY,
+    RGBColor(0x56, 0xb4, 0xe9),
+    RGBColor(0x80, 0x60, 0x20),
+];
+
+/// The problems with the figure that the results table shows of each; where that is the time mean,
+/// which forgives what happens late, also with the final one. The label says which.
+fn figures() -> Vec<(&'static Problem, &'static str, String)> {
+    let mut all = Vec::new();
+    for problem in problem::ALL {
+        all.push((problem, "headline", format!("`{}`", problem.name)));
+        if problem.scoring.headline == Headline::TimeMean {
+            let label = format!("`{}`, final error", problem.name);
+            all.push((problem, "final", label));
+        }
+    }
+    all
+}
+
+/// A line of means without bands; points that are not finite are left out.
+fn curve_of(name: &str, colour: RGBColor, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+    let scored = |(x, mean)| Scored {
+        x,
+        mean,
+        low: mean,
+        high: mean,
+    };
+    Series {
+        name: name.to_owned(),
+        colour,
+        points: points
+            .into_iter()
+            .filter(|(_, mean)| mean.is_finite())
+            .map(scored)
+            .collect(),
+    }
+}
+
+/// A picture with one line a problem: errors over those without faults, against what was varied.
+fn relative_picture(
+    scope: &Scope,
+    name: &str,
+    title: &str,
+    x_label: &str,
+    limit: f64,
+    curves: &[(&'static str, Vec<(f64, f64)>)],
+) -> anyhow::Result<Picture> {
+    let series = curves.iter().zip(COLOURS);
+    let series: Vec<Series> = series
+        .map(|((problem, points), colour)| curve_of(problem, colour, points.iter().copied()))
+        .collect();
+    let references = [Reference {
+        name: format!("{:.0} %", 100.0 * limit),
+        y: limit,
+    }];
+    let sweep = Sweep {
+        title,
+        x_label,
+        y_label: "error, over that without faults",
+        series: &series,
+        references: &references,
+        log_x: false,
+    };
+    Ok(Picture {
+        name: name.to_owned(),
+        caption: title.to_owned(),
+        svg: sweep_picture(&sweep, &scope.foot())?,
+    })
+}
 
 /// A question with a measured answer.
 pub trait Study: Sync {

@@ -1,0 +1,103 @@
+//! The whole of `reproduce --quick`: every study runs, and leaves files that can be read.
+
+use std::path::Path;
+use std::process::Command;
+use studies::cell::Figure;
+use studies::study::ALL;
+
+/// Runs all studies quickly; what was said on standard error.
+fn reproduce(folder: &Path) -> String {
+    let mut reproduce = Command::new(env!("CARGO_BIN_EXE_reproduce"));
+    reproduce
+        .args(["--quick", "--commit", "tested", "--out"])
+        .arg(folder.join("results"))
+        .arg("--cache")
+        .arg(folder.join("cache"));
+    let output = reproduce.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    said
+}
+
+/// The cells of a line of CSV.
+fn cells(line: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => cells.push(String::new()),
+            c => cells.last_mut().unwrap().push(c),
+        }
+    }
+    cells
+}
+
+/// Every row has all columns, and figures are numbers, if perhaps infinite ones.
+fn check_csv(name: &str, text: &str) {
+    let mut lines = text.lines().skip_while(|line| line.starts_with('#'));
+    let head = cells(
+        lines
+            .next()
+            .unwrap_or_else(|| panic!("{name}.csv is empty")),
+    );
+    let mut rows = 0;
+    for line in lines {
+        let row = cells(line);
+        assert_eq!(row.len(), head.len(), "{name}.csv: {line}");
+        for (column, cell) in head.iter().zip(&row) {
+            if Figure::COLUMNS.contains(&column.as_str()) {
+                cell.parse::<f64>()
+                    .unwrap_or_else(|e| panic!("{name}.csv: {line}: {e}"));
+            }
+        }
+        rows += 1;
+    }
+    assert!(rows > 0, "{name}.csv has no rows");
+}
+
+#[test]
+fn a_quick_run_leaves_pages_tables_and_pictures_of_every_study() {
+    let folder = tempfile::tempdir().unwrap();
+    reproduce(folder.path());
+    let results = folder.path().join("results");
+    let read = |file: &str| {
+        let text = std::fs::read_to_string(results.join(file));
+        text.unwrap_or_else(|error| panic!("{file}: {error}"))
+    };
+    let index = read("README.md");
+    for study in ALL {
+        let name = study.name();
+        assert!(index.contains(&format!("[{name}]({name}.md)")), "{index}");
+        let (page, csv) = (read(&format!("{name}.md")), read(&format!("{name}.csv")));
+        for said in [
+            "mode: quick",
+            "seed: 1",
+            "commit: tested",
+            "machine: ",
+            "heat-1d ",
+        ] {
+            assert!(page.contains(said) && csv.contains(said), "{name}: {said}");
+        }
+        assert!(page.contains("\nVerdict: "), "{page}");
+        check_csv(name, &csv);
+        for link in page.split("](").skip(1) {
+            let file = link.split(')').next().unwrap();
+            if file.ends_with(".svg") {
+                let picture = read(file);
+                assert!(picture.trim_end().ends_with("</svg>") && picture.contains("tested"));
+            }
+        }
+    }
+
+    // All of it is stored: a second run computes nothing and says the same.
+    let said = reproduce(folder.path());
+    for line in said.lines().filter(|line| line.contains(" cells, ")) {
+        let counts: Vec<&str> = line
+            .split(' ')
+            .filter(|w| w.parse::<u32>().is_ok())
+            .collect();
+        assert_eq!(counts[0], counts[1], "{line}");
+    }
+    assert_eq!(read("README.md"), index);
+}
