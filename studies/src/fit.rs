@@ -14,6 +14,9 @@ pub struct Exponent {
     pub value: f64,
     /// The middle 95 % of what other draws of the episodes would give.
     pub interval: [f64; 2],
+    /// The largest factor by which a mean is off the fitted line. Where it is far above 1 there is
+    /// no power law, whatever the interval says.
+    pub misfit: f64,
 }
 
 impl Exponent {
@@ -25,14 +28,14 @@ impl Exponent {
     pub fn fit(rows: &[(f64, Vec<f64>)], seed: u64) -> Option<Self> {
         let episodes = rows.iter().map(|(_, values)| values.len()).min()?;
         let everyone: Vec<usize> = (0..episodes).collect();
-        let value = slope(rows, &everyone)?;
+        let (value, misfit) = line(rows, &everyone)?;
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut slopes: Vec<f64> = (0..RESAMPLES)
             .filter_map(|_| {
                 let chosen: Vec<usize> = (0..episodes)
                     .map(|_| rng.random_range(0..episodes))
                     .collect();
-                slope(rows, &chosen)
+                line(rows, &chosen).map(|(slope, _)| slope)
             })
             .collect();
         slopes.sort_by(f64::total_cmp);
@@ -40,6 +43,7 @@ impl Exponent {
         Some(Self {
             value,
             interval: [at(0.025), at(0.975)],
+            misfit,
         })
     }
 
@@ -56,8 +60,9 @@ impl fmt::Display for Exponent {
     }
 }
 
-/// The slope of the line through the logarithms of the chosen episodes' means.
-fn slope(rows: &[(f64, Vec<f64>)], chosen: &[usize]) -> Option<f64> {
+/// The slope of the line through the logarithms of the chosen episodes' means, and the largest factor
+/// between a mean and the line.
+fn line(rows: &[(f64, Vec<f64>)], chosen: &[usize]) -> Option<(f64, f64)> {
     if rows.len() < 2 || chosen.is_empty() {
         return None;
     }
@@ -72,7 +77,10 @@ fn slope(rows: &[(f64, Vec<f64>)], chosen: &[usize]) -> Option<f64> {
     let (x, y) = (mean(0), mean(1));
     let covariance: f64 = points.iter().map(|p| (p[0] - x) * (p[1] - y)).sum();
     let variance: f64 = points.iter().map(|p| (p[0] - x).powi(2)).sum();
-    Some(covariance / variance).filter(|slope| slope.is_finite())
+    let slope = covariance / variance;
+    let off = |p: &[f64; 2]| (p[1] - y - slope * (p[0] - x)).abs();
+    let misfit = points.iter().map(off).fold(0.0, f64::max).exp();
+    slope.is_finite().then_some((slope, misfit))
 }
 
 #[cfg(test)]
@@ -87,6 +95,11 @@ mod tests {
         for found in [fitted.value, fitted.interval[0], fitted.interval[1]] {
             assert!((found + 0.7).abs() < 1e-12, "{fitted}");
         }
+        assert!((fitted.misfit - 1.0).abs() < 1e-12);
+        // Means of 1, 16 and 1: the line lies at the cube root of 16.
+        let peak = [(1.0, vec![1.0]), (2.0, vec![16.0]), (4.0, vec![1.0])];
+        let misfit = Exponent::fit(&peak, 1).unwrap().misfit;
+        assert!((misfit - 16f64.powf(2.0 / 3.0)).abs() < 1e-9, "{misfit}");
     }
 
     #[test]

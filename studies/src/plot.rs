@@ -15,26 +15,6 @@ pub const PALETTE: [RGBColor; 8] = [
     RGBColor(0x20, 0x20, 0x70),
 ];
 
-/// A curve through means, without a band; what is not finite is left out.
-pub fn curve(
-    name: impl Into<String>,
-    colour: RGBColor,
-    points: impl IntoIterator<Item = (f64, f64)>,
-) -> Series {
-    let points = points.into_iter().filter(|(_, mean)| mean.is_finite());
-    let scored = points.map(|(x, mean)| Scored {
-        x,
-        mean,
-        low: mean,
-        high: mean,
-    });
-    Series {
-        name: name.into(),
-        colour,
-        points: scored.collect(),
-    }
-}
-
 /// A curve through the means of figures with a band of one standard deviation.
 pub fn banded(
     name: impl Into<String>,

@@ -1,7 +1,7 @@
 //! How much a swarm pushes once it is there, against how many push.
 
 use super::{Scope, Study};
-use crate::cell::{Cell, Figure, Outcome, Outcomes, Work};
+use crate::cell::{Cell, Outcome, Outcomes, Work};
 use crate::findings::{Bar, Findings, Picture, Table, Verdict};
 use crate::fit::Exponent;
 use crate::plot::{PALETTE, banded};
@@ -24,6 +24,8 @@ const WEIGHTS: [f64; 6] = [0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
 const AGENTS: [usize; 7] = [15, 20, 30, 40, 60, 80, 120];
 /// The share of an episode before the force is looked at (paper).
 const SETTLING: f64 = 0.3;
+/// A mean that is off the fit by more than this factor: there is no power law.
+const MISFIT: f64 = 2.0;
 /// The exponents of the paper's claim, O(1/M), and of the data stored with it.
 const CLAIMED: f64 = -1.0;
 const STORED: &str = "−0.54 to −0.73";
@@ -129,7 +131,9 @@ impl Study for Effort {
                      over {} fresh episodes, with M agents, for policies trained with other weights of \
                      the effort in the loss. The exponent is that of a power of M fitted to these means \
                      by least squares on logarithms; its interval holds 95 % of the exponents of 2000 \
-                     redraws of the episodes. The paper claims O(1/M); the data stored with it, of one \
+                     redraws of the episodes. Where a mean is off the fit by a factor of more than \
+                     {MISFIT}, no power of M describes them, and the exponent says only whether they \
+                     rise or fall. The paper claims O(1/M); the data stored with it, of one \
                      episode each, give {STORED} from 15 to 60 agents.",
                     100.0 * (1.0 - SETTLING),
                     scope.episodes(),
@@ -139,11 +143,7 @@ impl Study for Effort {
             ..Findings::default()
         };
         findings.about.retain(|text| !text.is_empty());
-        let mut head = vec!["effort_weight", "policy", "agents", "figure"];
-        head.extend(Figure::COLUMNS);
-        findings
-            .csv
-            .push(head.into_iter().map(String::from).collect());
+        findings.csv_head(&["effort_weight", "policy", "agents", "figure"]);
         let mut rows = Vec::new();
         let mut series = Vec::new();
         for (index, contender) in contenders.iter().enumerate() {
@@ -158,10 +158,8 @@ impl Study for Effort {
                 let outcome: &Outcome = outcomes.of(&cell(contender, agents))?;
                 for figure in ["effort", "final"] {
                     let hash = contender.policy.hash();
-                    let mut line = vec![contender.name.clone(), hash[..12].to_owned()];
-                    line.extend([agents.to_string(), figure.to_owned()]);
-                    line.extend(outcome.figure(figure).columns());
-                    findings.csv.push(line);
+                    let labels = [&contender.name, &hash[..12], &agents.to_string(), figure];
+                    findings.csv_row(&labels, &outcome.figure(figure));
                 }
                 let effort = outcome.figure("effort");
                 row.push(effort.text());
@@ -173,6 +171,9 @@ impl Study for Effort {
             }
             let fitted = Exponent::fit(&efforts, scope.seed);
             let (text, verdict) = match fitted {
+                Some(exponent) if exponent.misfit > MISFIT => {
+                    (format!("{exponent}, but no power law"), Verdict::Met)
+                }
                 Some(exponent) => (exponent.to_string(), Verdict::Met),
                 None => ("–".to_owned(), Verdict::Missed("missed: no fit".to_owned())),
             };
@@ -182,7 +183,9 @@ impl Study for Effort {
                 .bars
                 .push(Bar::holds(what, bar, text.clone(), verdict));
             row.push(text);
+            row.push(fitted.map_or("–".to_owned(), |fit| format!("{:.1}", fit.misfit)));
             row.push(match fitted {
+                Some(exponent) if exponent.misfit > MISFIT => "no: no power law".to_owned(),
                 Some(exponent) if exponent.allows(CLAIMED) => "yes".to_owned(),
                 Some(exponent) if exponent.value < CLAIMED => "no: falls faster".to_owned(),
                 Some(exponent) if exponent.value < 0.0 => "no: falls more slowly".to_owned(),
@@ -200,7 +203,7 @@ impl Study for Effort {
         }
         let mut head = vec!["effort's weight".to_owned(), "policy".to_owned()];
         head.extend(agents(scope).iter().map(|n| format!("M = {n}")));
-        head.extend(["exponent", "1/M", "largest mean error"].map(String::from));
+        head.extend(["exponent", "off by", "1/M", "largest mean error"].map(String::from));
         let head: Vec<&str> = head.iter().map(String::as_str).collect();
         findings.tables.push(Table::new("Σu²", &head, rows));
         let sweep = Sweep {

@@ -1,7 +1,7 @@
 //! A policy trained on a coarse solver, on a fine one.
 
-use super::{Scope, Study};
-use crate::cell::{Cell, Figure, Outcomes};
+use super::{Scope, Study, counted};
+use crate::cell::{Cell, Outcomes};
 use crate::findings::{Bar, Findings, Picture, Table};
 use crate::plot::{PALETTE, banded};
 use crate::trial::{Controls, Setting, Trial};
@@ -69,26 +69,21 @@ impl Study for Fidelity {
             about: vec![
                 format!(
                     "`ks-2d`, the shipped policy, trained on {GRID} × {GRID} points, with the truth \
-                     computed on finer grids; {} agents, {} episodes, mean square of the field at the \
+                     computed on finer grids; {} agents, {}, mean square of the field at the \
                      end. Episodes are drawn on {GRID} × {GRID} points and continued to finer grids by \
                      their Fourier series, so that all grids start from the same field. Sensors keep \
                      the published spacing on every grid.",
                     PROBLEM.agents,
-                    episodes(scope)
+                    counted(episodes(scope), "episode")
                 ),
                 format!(
                     "The paper has {coarse} at 64², {fine} at 512² and {alone} without control, from \
-                     one episode drawn at 512². Chaos makes the grids' fields part after a while \
-                     where nobody holds them."
+                     one episode drawn at 512²."
                 ),
             ],
             ..Findings::default()
         };
-        let mut head = vec!["grid", "controller"];
-        head.extend(Figure::COLUMNS);
-        findings
-            .csv
-            .push(head.into_iter().map(String::from).collect());
+        findings.csv_head(&["grid", "controller"]);
         let controls = controls(scope)?;
         let mut rows = Vec::new();
         let mut curves = vec![Vec::new(); controls.len()];
@@ -96,9 +91,7 @@ impl Study for Fidelity {
             let mut row = vec![format!("{points} × {points}")];
             for (controls, curve) in controls.iter().zip(&mut curves) {
                 let figure = outcomes.of(&name(controls, points))?.figure("final");
-                let mut line = vec![points.to_string(), controls.name().to_owned()];
-                line.extend(figure.columns());
-                findings.csv.push(line);
+                findings.csv_row(&[&points.to_string(), controls.name()], &figure);
                 row.push(figure.text());
                 if let Controls::Policy(_) = controls {
                     let what = format!("energy at the end, {points} × {points}");

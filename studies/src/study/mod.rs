@@ -65,6 +65,12 @@ fn figures() -> Vec<(&'static Problem, &'static str, String)> {
     all
 }
 
+/// `1 episode`, `2 episodes`.
+fn counted(count: usize, what: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{ending}")
+}
+
 /// A line of means without bands; points that are not finite are left out.
 fn curve_of(name: &str, colour: RGBColor, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
     let scored = |(x, mean)| Scored {

@@ -1,9 +1,9 @@
 //! One policy on circles of many lengths.
 
-use super::{Scope, Study};
+use super::{Scope, Study, counted, curve_of};
 use crate::cell::{Cell, Outcome, Outcomes, Work};
 use crate::findings::{Bar, Findings, Picture, Table, Verdict};
-use crate::plot::{PALETTE, curve};
+use crate::plot::PALETTE;
 use crate::shelf::{Draw, Shelf};
 use crate::trial::{Controls, Setting, Trial};
 use agent_sim::problem::ks_1d::{CONTROL_INTERVAL, LENGTH, PROBLEM};
@@ -134,15 +134,15 @@ impl Study for MultiScale {
         let mut findings = Findings {
             about: vec![format!(
                 "`ks-1d`: the one shipped policy, trained on a circumference of {LENGTH}, on longer \
-                 circles with the paper's grids and numbers of agents; {} episodes each, spun up at \
+                 circles with the paper's grids and numbers of agents; {} each, spun up at \
                  their length. Sensors keep the published spacing of {spacing:.3}, read from \
                  the truth's grid by interpolation, so that the policy's window covers the same stretch \
-                 of the front. Agents are told where they are, which means nothing to this policy \
-                 beyond {LENGTH}: there it is told the end of its own circle. The paper trained a \
+                 of the front. A position beyond {LENGTH} is the end of its own circle to \
+                 this policy. The paper trained a \
                  policy for each length, and shows one episode each. At rest means that the mean over \
                  the episodes of the field's mean square stays below {REST:e} to the end, at {} time \
                  units.",
-                episodes(scope),
+                counted(episodes(scope), "episode"),
                 STEPS as f64 * CONTROL_INTERVAL
             )],
             ..Findings::default()
@@ -193,12 +193,12 @@ impl Study for MultiScale {
                             .bars
                             .push(Bar::holds(what, bar, format!("at {text}"), verdict));
                         row.extend([text, number(end)]);
-                        series.push(curve(format!("L = {length}"), PALETTE[index], course));
+                        series.push(curve_of(&format!("L = {length}"), PALETTE[index], course));
                     }
                     Controls::Proportional => row.extend([text, number(end)]),
                     Controls::Nobody => {
                         row.push(number(end));
-                        series.push(curve(format!("{length}, alone"), line::GREY, course));
+                        series.push(curve_of(&format!("{length}, alone"), line::GREY, course));
                     }
                 }
             }

@@ -129,11 +129,7 @@ impl Study for Physics {
             )],
             ..Findings::default()
         };
-        let mut head = vec!["problem", "nu", "rho", "controller", "agents"];
-        head.extend(Figure::COLUMNS);
-        findings
-            .csv
-            .push(head.into_iter().map(String::from).collect());
+        findings.csv_head(&["problem", "nu", "rho", "controller", "agents"]);
         let fields = fields(scope)?;
         for problem in [&fkpp_1d::PROBLEM, &turbulence_2d::PROBLEM] {
             let mine = fields
@@ -156,10 +152,8 @@ impl Study for Physics {
                     } else {
                         rho.to_string()
                     };
-                    let mut row = vec![problem.name.to_owned(), field.value("nu").to_string(), rho];
-                    row.extend([controller.to_owned(), agents.to_string()]);
-                    row.extend(figure.columns());
-                    findings.csv.push(row);
+                    let (nu, agents) = (field.value("nu").to_string(), agents.to_string());
+                    findings.csv_row(&[problem.name, &nu, &rho, controller, &agents], figure);
                 };
                 record("no control", 0, &alone);
                 for &agents in &field.agents {

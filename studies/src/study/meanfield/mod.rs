@@ -2,7 +2,7 @@
 
 mod swarm;
 
-use super::{Scope, Study};
+use super::{Scope, Study, counted};
 use crate::cell::{Cell, Outcomes, Work};
 use crate::findings::{Bar, Findings, Picture, Table, Verdict};
 use crate::fit::Exponent;
@@ -165,8 +165,9 @@ impl Study for MeanField {
                      one policy G = U tanh(θ·φ/U) of the whole field, seen through a Gaussian, with \
                      {FEATURES} parameters, and the cost ∫∫(z − z_ref)². The gradient in θ is exact \
                      (adjoint of the scheme). {} evenly placed agents stand for infinitely many. Errors \
-                     are ‖∇J_M − ∇J_∞‖ / ‖∇J_∞‖, means over {} fresh episodes.",
-                    work.continuum, work.episodes
+                     are ‖∇J_M − ∇J_∞‖ / ‖∇J_∞‖, means over {}.",
+                    work.continuum,
+                    counted(work.episodes, "fresh episode")
                 ),
                 format!(
                     "The theorem's condition L_G L_b C_T < 1 holds: it is {:.2}. The theorem says that \
@@ -178,11 +179,7 @@ impl Study for MeanField {
             ],
             ..Findings::default()
         };
-        let mut head = vec!["placing", "agents"];
-        head.extend(crate::cell::Figure::COLUMNS);
-        findings
-            .csv
-            .push(head.into_iter().map(String::from).collect());
+        findings.csv_head(&["placing", "agents"]);
         let mut columns = Vec::new();
         let mut series = Vec::new();
         let mut fits = vec!["exponent".to_owned()];
@@ -192,9 +189,7 @@ impl Study for MeanField {
             for &agents in &work.agents {
                 let name = figure(placing, agents);
                 let found = outcome.figure(&name);
-                let mut row = vec![placing.name().to_owned(), agents.to_string()];
-                row.extend(found.columns());
-                findings.csv.push(row);
+                findings.csv_row(&[placing.name(), &agents.to_string()], &found);
                 values.push((agents as f64, outcome.values(&name)));
                 curve.push((agents as f64, found));
             }
@@ -272,6 +267,7 @@ mod tests {
         let fitted = Some(Exponent {
             value: -2.0,
             interval: [-2.1, -1.9],
+            misfit: 1.0,
         });
         let verdict = |means: &[f64]| bar(Placing::Even, means, fitted).verdict;
         assert_eq!(verdict(&[4.0, 1.0, 0.25]), Verdict::Met);
