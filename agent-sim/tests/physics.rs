@@ -1,0 +1,141 @@
+//! Problems under other physics, as a user sees them.
+
+mod support;
+
+use serde_json::Value;
+use std::path::Path;
+use support::{refused, stdout};
+
+fn json(folder: &Path, command: &str) -> Value {
+    serde_json::from_str(&stdout(folder, command)).unwrap()
+}
+
+fn final_error(outcome: &Value) -> f64 {
+    outcome["scores"][0]["final_error"].as_f64().unwrap()
+}
+
+const ALONE: &str = "--controller none --steps 60 --alone --json --out out";
+
+#[test]
+fn coefficients_change_what_the_field_does_and_what_outputs_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |flags: &str| {
+        final_error(&json(
+            folder.path(),
+            &format!("run fkpp-1d --seed 3 {flags} {ALONE}"),
+        ))
+    };
+    let published = run("");
+    assert_eq!(run("--physics nu=0.005,rho=3"), published);
+    // A population that grows ten times as fast has filled the line after 60 steps.
+    let fast = run("--physics rho=30");
+    assert!((fast / published - 1.0).abs() > 0.1, "{fast} {published}");
+    let page = std::fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains("fkpp-1d with rho=30"));
+    let evaluation = json(
+        folder.path(),
+        "eval fkpp-1d --physics nu=0.001,rho=5 --controller none --episodes 2 --json",
+    );
+    assert_eq!(evaluation["physics"]["nu"], 0.001);
+    assert_eq!(evaluation["physics"]["rho"], 5.0);
+}
+
+#[test]
+fn a_scenario_file_holds_coefficients_and_a_replay_keeps_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = "problem = \"fkpp-1d\"\nsteps = 40\n\n[physics]\nnu = 0.001\nrho = 5.0\n";
+    std::fs::write(folder.path().join("mine.toml"), scenario).unwrap();
+    let run = |command: &str| final_error(&json(folder.path(), command));
+    let by_file = run("run --scenario mine.toml --alone --json --out file");
+    let flags = "--steps 40 --alone --json --out flags";
+    let by_flags = run(&format!("run fkpp-1d --physics nu=0.001,rho=5 {flags}"));
+    assert_eq!(by_file, by_flags);
+    let changed = run("run --scenario mine.toml --physics rho=1 --alone --json --out changed");
+    assert_ne!(changed, by_file, "flags go before files");
+    let kept = std::fs::read_to_string(folder.path().join("changed/scenario.toml")).unwrap();
+    assert!(
+        kept.contains("nu = 0.001") && kept.contains("rho = 1"),
+        "{kept}"
+    );
+    for out in ["file", "flags", "changed"] {
+        let said = stdout(folder.path(), &format!("replay {out}"));
+        assert!(said.contains("the same bit for bit"), "{said}");
+    }
+}
+
+#[test]
+fn a_longer_circle_can_be_run_on_a_grid_of_its_own_and_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let command =
+        "run ks-1d --physics length=64 --grid 256 --agents 30 --steps 20 --alone --out out";
+    let said = stdout(folder.path(), command);
+    assert!(
+        said.contains("ks-1d with length=64") && said.contains("30 agents"),
+        "{said}"
+    );
+    let said = stdout(folder.path(), "replay out");
+    assert!(said.contains("the same bit for bit"), "{said}");
+    // The published episodes stand on another circle.
+    let facts = ["[samples, 372]", "--set fresh"];
+    refused(folder.path(), "eval ks-1d --physics length=64", &facts);
+}
+
+#[test]
+fn flows_are_warmed_up_at_their_own_viscosity() {
+    let folder = tempfile::tempdir().unwrap();
+    // Before anything has happened: the mean square of the episode itself.
+    let start = |flags: &str| {
+        let command = format!(
+            "run turbulence-2d --steps 1 --controller none --alone --json --out out {flags}"
+        );
+        final_error(&json(folder.path(), &command))
+    };
+    let (published, thin) = (start(""), start("--physics nu=2e-4"));
+    assert!(thin > 1.3 * published, "{thin} {published}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_can() {
+    let folder = tempfile::tempdir().unwrap();
+    for (command, facts) in [
+        (
+            "run fkpp-1d --physics mu=1",
+            ["no coefficient 'mu'", "rho (growth rate"],
+        ),
+        (
+            "run fkpp-1d --physics nu=-1",
+            ["nu (diffusivity", "from 1e-9 to 1e0"],
+        ),
+        (
+            "run fkpp-1d --physics rho=NaN",
+            ["rho (growth rate", "not NaN"],
+        ),
+        (
+            "run fkpp-1d --physics nu",
+            ["'nu' is no setting", "nu=0.001,rho=5"],
+        ),
+        (
+            "run heat-1d --physics nu=1",
+            ["heat-1d has no coefficient", "none of its"],
+        ),
+        (
+            "run ks-1d --physics length=3",
+            ["length (circumference", "from 1.1e1"],
+        ),
+    ] {
+        refused(folder.path(), command, &facts);
+    }
+}
+
+#[test]
+fn problems_lists_what_can_be_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = stdout(folder.path(), "problems");
+    for fact in [
+        "fkpp-1d --physics rho=3",
+        "ks-1d --physics length=22",
+        "turbulence-2d --physics nu=0.0005",
+    ] {
+        assert!(said.contains(fact), "{said}");
+    }
+}
