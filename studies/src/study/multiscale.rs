@@ -76,9 +76,8 @@ fn means(outcome: &Outcome) -> Vec<(f64, f64)> {
 
 /// The first time from which on the energy stays below the limit; none if it does not.
 fn settled(course: &[(f64, f64)], limit: f64) -> Option<f64> {
-    let above = course.iter().rposition(|(_, energy)| !(*energy < limit));
-    let first = above.map_or(0, |index| index + 1);
-    course.get(first).map(|(time, _)| *time)
+    let below = course.iter().rev().take_while(|(_, energy)| *energy < limit);
+    below.last().map(|(time, _)| *time)
 }
 
 fn name(length: f64, controls: &Controls) -> String {
