@@ -45,7 +45,8 @@ pub trait Work: Send + Sync {
         None
     }
 
-    /// The figures of one piece; `None` where the field blew up.
+    /// The figures of one piece; `None` where the field blew up, as which figures count that are
+    /// not finite.
     fn run(&self, piece: usize, shelf: &Shelf) -> anyhow::Result<Option<Vec<f64>>>;
 }
 

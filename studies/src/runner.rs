@@ -11,6 +11,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use std::collections::HashSet;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -129,6 +130,8 @@ fn compute(cells: &[&Cell], shelf: &Shelf, store: &Store, bar: &ProgressBar) -> 
                 let row = work
                     .run(piece, shelf)
                     .with_context(|| cells[cell].name.clone())?;
+                // Infinite and undefined figures cannot be stored, and say no more than this.
+                let row = row.filter(|row| row.iter().all(|figure| figure.is_finite()));
                 bar.inc(work.cost() / UNIT);
                 let mut open = open[cell].lock().expect("nobody panics while holding it");
                 open.rows[piece] = Some(row);
@@ -148,7 +151,10 @@ fn compute(cells: &[&Cell], shelf: &Shelf, store: &Store, bar: &ProgressBar) -> 
 
 /// Writes a line above the bar; without a terminal the bar is hidden and the line all there is.
 fn tell(bar: &ProgressBar, line: &str) {
-    bar.suspend(|| eprintln!("{line}"));
+    // A reader that has gone away must not end a run.
+    bar.suspend(|| {
+        let _ = writeln!(std::io::stderr(), "{line}");
+    });
 }
 
 #[cfg(test)]
