@@ -7,7 +7,7 @@ use crate::shelf::{Draw, Shelf};
 use crate::store::{Store, address};
 use crate::write::Pages;
 use crate::{Scope, Study};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The bar counts thousands of operations: what a whole run takes must fit its arithmetic.
+/// The bar counts microseconds of work.
 const UNIT: u64 = 1000;
 
 /// Runs the studies one after the other, and writes each as it is done.
@@ -35,6 +35,10 @@ pub fn run(
     let mut counted = HashSet::new();
     for study in studies {
         let cells = study.cells(scope).with_context(|| study.name())?;
+        let mut names = HashSet::new();
+        if let Some(twice) = cells.iter().find(|cell| !names.insert(&cell.name)) {
+            bail!("{}: two cells are called '{}'", study.name(), twice.name);
+        }
         for cell in missing(&cells, &store) {
             if counted.insert(address(&*cell.work)) {
                 total += cell.work.cost() / UNIT * cell.work.pieces() as u64;
@@ -65,7 +69,7 @@ pub fn run(
         for cell in &cells {
             let outcome = store.find(&*cell.work);
             let outcome = outcome.with_context(|| format!("{} got lost", cell.name))?;
-            outcomes.insert(cell.name.clone(), outcome)?;
+            outcomes.insert(cell.name.clone(), outcome);
         }
         let findings: Findings = study
             .conclude(scope, &outcomes)
