@@ -3,7 +3,7 @@
 use crate::shelf::{Draw, Shelf};
 use agent_sim::metrics::Spread;
 use agent_sim::table::number;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -33,8 +33,7 @@ pub trait Work: Send + Sync {
     /// How many pieces there are, e.g. episodes.
     fn pieces(&self) -> usize;
 
-    /// About how much one piece costs, in multiply-accumulates or anything near: for the progress bar
-    /// and the order of work.
+    /// About how long one piece takes, in nanoseconds: for the progress bar and the order of work.
     fn cost(&self) -> u64;
 
     /// Names of the figures that every piece gives.
@@ -45,7 +44,8 @@ pub trait Work: Send + Sync {
         None
     }
 
-    /// The figures of one piece; `None` where the field blew up.
+    /// The figures of one piece; `None` where the field blew up, as which figures count that are
+    /// not finite.
     fn run(&self, piece: usize, shelf: &Shelf) -> anyhow::Result<Option<Vec<f64>>>;
 }
 
@@ -144,11 +144,8 @@ pub struct Outcomes(HashMap<String, Outcome>);
 
 impl Outcomes {
     /// Adds one.
-    pub fn insert(&mut self, name: String, outcome: Outcome) -> anyhow::Result<()> {
-        match self.0.insert(name.clone(), outcome) {
-            None => Ok(()),
-            Some(_) => Err(anyhow!("two cells are called '{name}'")),
-        }
+    pub fn insert(&mut self, name: String, outcome: Outcome) {
+        self.0.insert(name, outcome);
     }
 
     /// That of the cell of that name.

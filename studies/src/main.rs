@@ -21,7 +21,7 @@ Examples:
   reproduce --quick                          all studies with few episodes: minutes
   reproduce --full                           all studies as published, into docs/results
   reproduce --full cardinality failure       these two
-  reproduce --quick --policies runs/new      other policies: <problem>.policy in that folder"
+  reproduce --quick --policies runs/new      other policies: PROBLEM.policy in that folder"
 )]
 struct Cli {
     /// Few points and episodes [default]
@@ -39,7 +39,7 @@ struct Cli {
     /// Folder for finished cells and drawn episodes
     #[arg(long, value_name = "DIR", default_value = "out/reproduce")]
     cache: PathBuf,
-    /// Folder with <problem>.policy of each problem [default: the shipped policies]
+    /// Folder with PROBLEM.policy of each problem [default: the shipped policies]
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,
     /// Seed of fresh episodes and of faults

@@ -7,15 +7,16 @@ use crate::shelf::{Draw, Shelf};
 use crate::store::{Store, address};
 use crate::write::Pages;
 use crate::{Scope, Study};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use std::collections::HashSet;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The bar counts thousands of operations: what a whole run takes must fit its arithmetic.
+/// The bar counts microseconds of work.
 const UNIT: u64 = 1000;
 
 /// Runs the studies one after the other, and writes each as it is done.
@@ -34,6 +35,10 @@ pub fn run(
     let mut counted = HashSet::new();
     for study in studies {
         let cells = study.cells(scope).with_context(|| study.name())?;
+        let mut names = HashSet::new();
+        if let Some(twice) = cells.iter().find(|cell| !names.insert(&cell.name)) {
+            bail!("{}: two cells are called '{}'", study.name(), twice.name);
+        }
         for cell in missing(&cells, &store) {
             if counted.insert(address(&*cell.work)) {
                 total += cell.work.cost() / UNIT * cell.work.pieces() as u64;
@@ -64,7 +69,7 @@ pub fn run(
         for cell in &cells {
             let outcome = store.find(&*cell.work);
             let outcome = outcome.with_context(|| format!("{} got lost", cell.name))?;
-            outcomes.insert(cell.name.clone(), outcome)?;
+            outcomes.insert(cell.name.clone(), outcome);
         }
         let findings: Findings = study
             .conclude(scope, &outcomes)
@@ -129,6 +134,8 @@ fn compute(cells: &[&Cell], shelf: &Shelf, store: &Store, bar: &ProgressBar) -> 
                 let row = work
                     .run(piece, shelf)
                     .with_context(|| cells[cell].name.clone())?;
+                // Infinite and undefined figures cannot be stored, and say no more than this.
+                let row = row.filter(|row| row.iter().all(|figure| figure.is_finite()));
                 bar.inc(work.cost() / UNIT);
                 let mut open = open[cell].lock().expect("nobody panics while holding it");
                 open.rows[piece] = Some(row);
@@ -148,7 +155,10 @@ fn compute(cells: &[&Cell], shelf: &Shelf, store: &Store, bar: &ProgressBar) -> 
 
 /// Writes a line above the bar; without a terminal the bar is hidden and the line all there is.
 fn tell(bar: &ProgressBar, line: &str) {
-    bar.suspend(|| eprintln!("{line}"));
+    // A reader that has gone away must not end a run.
+    bar.suspend(|| {
+        let _ = writeln!(std::io::stderr(), "{line}");
+    });
 }
 
 #[cfg(test)]

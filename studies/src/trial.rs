@@ -9,7 +9,7 @@ use agent_sim::episode::Snapshot;
 use agent_sim::fault::Fault;
 use agent_sim::metrics::Score;
 use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::{self, Episode, Problem};
+use agent_sim::problem::{self, Drives, Episode, Problem};
 use agent_sim::scenario::fault_seed;
 use agent_sim::test_set::EpisodeSet;
 use serde_json::json;
@@ -221,11 +221,13 @@ impl Work for Trial {
 
     fn cost(&self) -> u64 {
         let problem = &self.setting.problem;
-        let field = 60 * problem.grid.len() * problem.substeps;
-        let agent = match &self.controls {
-            Controls::Policy(file) => file.bytes().len() / 2,
-            Controls::Proportional => 1000,
-            Controls::Nobody => 0,
+        let field = 40 * problem.grid.len() * problem.substeps;
+        let agent = match (&self.controls, problem.actuation.drives) {
+            (Controls::Nobody, _) => 0,
+            (Controls::Policy(file), _) => 300 + file.bytes().len() / 28,
+            (Controls::Proportional, Drives::Source) => 2_000,
+            // Each looks at the whole plane.
+            (Controls::Proportional, Drives::Flow) => 150_000,
         };
         (self.steps * (field + self.agents * agent)) as u64
     }

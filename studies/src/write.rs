@@ -1,5 +1,6 @@
 //! Files of a study: Markdown, CSV, pictures, and the index of all.
 
+use crate::Mode;
 use crate::findings::Findings;
 use crate::provenance::Provenance;
 use crate::study::{ALL, Study};
@@ -27,6 +28,9 @@ impl Pages {
     ) -> anyhow::Result<()> {
         let name = study.name();
         let mut page = format!("# {}\n\n{VERDICT}{}.\n", study.title(), findings.verdict());
+        if provenance.mode == Mode::Quick {
+            page += "\nA quick run, with few points and episodes: it shows that the study works, not what is true.\n";
+        }
         for paragraph in &findings.about {
             page += &format!("\n{paragraph}\n");
         }

@@ -27,6 +27,9 @@ const LIMIT: f64 = 1.2;
 /// Generous: on a busy machine a board is slow.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Names another image than the one that `cargo xtask firmware build` made; `cargo xtask test` sets it.
+const IMAGE: &str = "FIRMWARE_ELF";
+
 /// The cell of the board.
 const BOARD: &str = "heat-1d on boards";
 
@@ -145,7 +148,10 @@ struct OnBoards {
 impl OnBoards {
     /// Where there is an image and an emulator.
     fn find(scope: &Scope) -> anyhow::Result<Option<Self>> {
-        let image = Path::new(BUILT_IMAGES).join("mps2-an386.elf");
+        let image = std::env::var_os(IMAGE).map_or_else(
+            || Path::new(BUILT_IMAGES).join("mps2-an386.elf"),
+            PathBuf::from,
+        );
         let path = std::env::var_os("PATH").unwrap_or_default();
         let emulator = std::env::split_paths(&path).any(|p| p.join("qemu-system-arm").is_file());
         let (true, Ok(bytes)) = (emulator, std::fs::read(&image)) else {

@@ -227,3 +227,24 @@ impl Scope {
         Ok(Arc::new(file))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_study_can_list_its_cells_by_names_of_their_own() {
+        for mode in [Mode::Quick, Mode::Full] {
+            let scope = Scope::new(mode, 1, None, String::new());
+            for study in ALL {
+                let cells = study.cells(&scope).unwrap();
+                let names: HashSet<&str> = cells.iter().map(|cell| &*cell.name).collect();
+                assert_eq!(names.len(), cells.len(), "{}", study.name());
+                assert!(cells.iter().all(|cell| cell.work.pieces() > 0));
+            }
+        }
+        let names: HashSet<&str> = ALL.iter().map(|study| study.name()).collect();
+        assert_eq!(names.len(), ALL.len());
+    }
+}
