@@ -9,6 +9,7 @@ use crate::trial::{Controls, Setting, Trial};
 use agent_sim::policy_file::PolicyFile;
 use agent_sim::problem::fkpp_1d::{GRID, PROBLEM, WINDOW};
 use agent_sim::report::{Sweep, sweep_picture};
+use anyhow::ensure;
 use std::sync::Arc;
 
 /// Error against the window of agents.
@@ -28,14 +29,21 @@ struct Contender {
 
 /// By rising window. The shipped policy stands for its own unless there is another.
 fn contenders(scope: &Scope) -> anyhow::Result<Vec<Contender>> {
-    let varied = scope.study_policies(&PROBLEM, PREFIX)?;
-    let mut all: Vec<Contender> = varied
-        .into_iter()
-        .map(|varied| Contender {
-            window: varied.value as usize,
+    let mut all = Vec::new();
+    for varied in scope.study_policies(&PROBLEM, PREFIX)? {
+        let window = usize::from(varied.policy.policy(&PROBLEM)?.header().sensing.window);
+        // A mistaken name would become a false result.
+        ensure!(
+            window as f64 == varied.value,
+            "{} sees {window} cells, not {}; name it after its window",
+            varied.policy.origin(),
+            varied.value
+        );
+        all.push(Contender {
+            window,
             policy: varied.policy,
-        })
-        .collect();
+        });
+    }
     if all.iter().all(|contender| contender.window != WINDOW) {
         all.push(Contender {
             window: WINDOW,
@@ -194,6 +202,22 @@ impl Study for FieldOfView {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_policy_named_after_another_window_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("studies")).unwrap();
+        let shipped = PolicyFile::shipped(&PROBLEM).unwrap();
+        let put = |name: &str| std::fs::write(folder.path().join(name), shipped.bytes()).unwrap();
+        put("fkpp-1d.policy");
+        put("studies/fkpp-1d-window-8.policy");
+        let policies = Some(folder.path().to_owned());
+        let scope = Scope::new(crate::Mode::Quick, 1, policies, String::new());
+        assert_eq!(contenders(&scope).unwrap().len(), 1);
+        put("studies/fkpp-1d-window-12.policy");
+        let refused = contenders(&scope).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("sees 8 cells, not 12"), "{refused}");
+    }
 
     #[test]
     fn the_trend_names_the_best_window_and_the_price_of_the_ends() {

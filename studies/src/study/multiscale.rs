@@ -76,7 +76,10 @@ fn means(outcome: &Outcome) -> Vec<(f64, f64)> {
 
 /// The first time from which on the energy stays below the limit; none if it does not.
 fn settled(course: &[(f64, f64)], limit: f64) -> Option<f64> {
-    let below = course.iter().rev().take_while(|(_, energy)| *energy < limit);
+    let below = course
+        .iter()
+        .rev()
+        .take_while(|(_, energy)| *energy < limit);
     below.last().map(|(time, _)| *time)
 }
 
