@@ -141,7 +141,7 @@ fn an_agent_that_was_never_told_its_place_leaves_no_disc() {
     assert_eq!(state.idle(&policy, 5_000), Action::none(Mode::Waiting));
 }
 
-/// 500 steps on noise, walls at all distances. Format 3 fixes the arithmetic bit for bit, because a
+/// 500 steps on noise, walls at all distances. The format fixes the arithmetic bit for bit, because a
 /// probe written anywhere must give its bits everywhere: this digest changes with the format only.
 /// The last time it did was when format 3 came with another tanh.
 #[test]
