@@ -4,9 +4,9 @@ mod sample;
 
 use agent_core::agent::{Action, Agent, AgentState, ArmError, Mode};
 use agent_core::message::{Patch, Span};
-use agent_core::policy::Policy;
+use agent_core::policy::{Governor, Policy};
 use proptest::prelude::*;
-use sample::{Random, Shown, bytes, plane, plane_header, plane_layers, published};
+use sample::{Random, Shown, bytes, plane_header, plane_layers, published};
 
 const ALL: Span = Span { first: 0, last: 9 };
 
@@ -235,7 +235,12 @@ proptest! {
         ),
         wide_missing: bool,
     ) {
-        let blob = plane(3);
+        let mut header = plane_header();
+        header.limits.governor = Some(Governor {
+            growth: 2.0,
+            floor: 1e-45,
+        });
+        let blob = sample::blob(&header, &plane_layers(3));
         let policy = Policy::parse(bytes(&blob)).unwrap();
         let mut workspace = vec![0.0; policy.workspace_len()];
         let mut agent = Agent::new(policy, &mut workspace).unwrap();

@@ -425,10 +425,10 @@ impl Limits {
             return field(FieldName::VelocityRate, Fault::NotPositive);
         }
         if let Some(Governor { growth, floor }) = self.governor {
-            if !(1.0..=2.0).contains(&growth) {
+            if !within(growth, 1.0, 2.0) {
                 return field(FieldName::Growth, Fault::NotOneToTwo);
             }
-            if !(positive(floor) && floor <= 1.0) {
+            if !within(floor, SMALLEST, 1.0) {
                 return field(FieldName::Floor, Fault::NotAShare);
             }
         }
@@ -456,8 +456,15 @@ impl Limits {
 
 /// And finite.
 fn positive(x: f32) -> bool {
-    // Floats without sign are in the order of their bits.
-    (1..f32::INFINITY.to_bits()).contains(&x.to_bits())
+    within(x, SMALLEST, f32::MAX)
+}
+
+/// The smallest number above 0.
+const SMALLEST: f32 = f32::from_bits(1);
+
+/// Between bounds that are not negative: floats without sign are in the order of their bits.
+fn within(x: f32, low: f32, high: f32) -> bool {
+    (low.to_bits()..=high.to_bits()).contains(&x.to_bits())
 }
 
 impl Header<'_> {
