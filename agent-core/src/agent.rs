@@ -14,6 +14,7 @@
 //! shown, and whenever, the action is finite and within its limits: the parser has refused every
 //! network that could give anything but finite outputs.
 
+use crate::governor::Easing;
 use crate::keep_out;
 use crate::message::{Observation, Patch};
 use crate::net;
@@ -74,6 +75,8 @@ pub struct AgentState {
     mode: Mode,
     /// The force it has acted with since.
     force: f32,
+    /// Of the outputs that drive the field: the force, or both velocities.
+    easings: [Easing; 2],
 }
 
 impl Default for AgentState {
@@ -94,6 +97,7 @@ impl AgentState {
             velocity: [0.0; 2],
             mode: Mode::Waiting,
             force: 0.0,
+            easings: [Easing::NONE; 2],
         }
     }
 
@@ -144,10 +148,19 @@ impl AgentState {
     /// invalid.
     #[cfg_attr(target_arch = "x86_64", inline(always))]
     pub(crate) fn act(&mut self, policy: &Policy, now_us: u64, shares: Option<[f32; 3]>) -> Action {
-        let Some(shares) = shares else {
+        let Some(mut shares) = shares else {
             return self.idle(policy, now_us);
         };
-        let action = scaled(&policy.header().limits, shares);
+        let limits = &policy.header().limits;
+        if let Some(governor) = &limits.governor {
+            // Where there is a force, moving is no part of the loop's gain.
+            let driving = if limits.force.is_some() { 1 } else { 2 };
+            let eased = shares.iter_mut().zip(&mut self.easings);
+            for (share, easing) in eased.take(driving) {
+                *share = easing.next(governor, *share);
+            }
+        }
+        let action = scaled(limits, shares);
         self.valid_at_us = now_us;
         self.held = action;
         self.issue(policy, action)

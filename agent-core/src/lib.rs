@@ -15,7 +15,7 @@
 //!    written in the code and all functions are our own, so the same bits come out of an x86-64 and
 //!    of a Cortex-M4F.
 //! 5. [`agent`]: the control step and the state machine around it: waiting, active, holding,
-//!    failed safe. The last stage keeps every action within the blob's limits and rates, and the
+//!    failed safe. A governor eases off what overshoots, and the last stage keeps every action within the blob's limits and rates, and the
 //!    agent in its domain and out of the places it must not enter. An agent starts with the
 //!    self-test that its policy carries.
 //!
@@ -45,6 +45,7 @@ extern crate std;
 
 pub mod agent;
 mod conv;
+mod governor;
 mod int8;
 mod keep_out;
 pub mod message;

@@ -1,15 +1,12 @@
-//! Blobs that were written once and are read forever: one file of each format, and of format 3 one
-//! for each thing that it brought.
+//! Blobs that were written once and are read forever: one file of each format, and of formats 3 and 4
+//! one for each thing that they brought.
 
 mod sample;
 
 use agent_core::agent::AgentState;
 use agent_core::message::CRC32;
-use agent_core::policy::{Activation, Channel, Encoding, Header, Norm, Policy};
-use sample::{
-    Random, Shown, blob, bytes, convolution, convolved_header, dense, header, int8_plane_header,
-    layers_for, unpacked,
-};
+use agent_core::policy::{Activation, Channel, Encoding, FORMAT, Governor, Header, Norm, Policy};
+use sample::{Random, Shown, blob, bytes, dense, header, layers_for, plane_header, unpacked};
 
 /// The digest of all actions on a fixed sequence of observations, most of them noise between walls,
 /// some broken, some missing, with a silence now and then that is long enough to fail safe.
@@ -66,7 +63,7 @@ macro_rules! golden {
     };
 }
 
-const FILES: [Golden; 6] = [
+const FILES: [Golden; 8] = [
     // The policy that was shipped for heat in one dimension when there was nothing but format 1.
     golden!(
         "format-1.policy",
@@ -112,7 +109,30 @@ const FILES: [Golden; 6] = [
         },
         0x1acc_094a
     ),
+    golden!(
+        "format-4-force.policy",
+        |h| {
+            h.limits.governor == GOVERNOR && h.limits.force.is_some() && h.limits.velocity.is_some()
+        },
+        0x7cf2_caf5
+    ),
+    golden!(
+        "format-4-velocity.policy",
+        |h| {
+            h.limits.governor == GOVERNOR
+                && h.limits.force.is_none()
+                && h.limits.velocity.is_some()
+                && h.sensing.axes == 2
+        },
+        0x8e50_d3ef
+    ),
 ];
+
+/// That of the files of format 4.
+const GOVERNOR: Option<Governor> = Some(Governor {
+    growth: 1.01,
+    floor: 0.125,
+});
 
 #[test]
 fn every_format_is_read_forever() {
@@ -125,7 +145,7 @@ fn every_format_is_read_forever() {
     }
 }
 
-/// Format 3 fixes the arithmetic: these change with the format only.
+/// The format fixes the arithmetic: these never change.
 #[test]
 #[cfg_attr(miri, ignore = "thousands of steps")]
 fn the_actions_of_a_blob_are_the_same_bits_forever() {
@@ -139,9 +159,9 @@ fn the_actions_of_a_blob_are_the_same_bits_forever() {
 
 #[test]
 fn what_was_read_is_written_again_to_the_byte() {
-    let of_format_3 = |g: &&Golden| g.bytes[8] == 3 && !g.name.contains("int8");
+    let newest = |g: &&Golden| u16::from(g.bytes[8]) == FORMAT;
     let mut compared = 0;
-    for golden in FILES.iter().filter(of_format_3) {
+    for golden in FILES.iter().filter(newest) {
         let read = sample::read(golden.bytes);
         let policy = Policy::parse(bytes(&read)).unwrap();
         let written = blob(policy.header(), &unpacked(&policy));
@@ -149,6 +169,21 @@ fn what_was_read_is_written_again_to_the_byte() {
         compared += 1;
     }
     assert_eq!(compared, 2);
+}
+
+/// Otherwise their actions would say nothing about it.
+#[test]
+fn the_governors_of_the_files_have_something_to_do() {
+    let governed = FILES.iter().filter(|g| g.bytes[8] == 4);
+    for golden in governed {
+        let read = sample::read(golden.bytes);
+        let policy = Policy::parse(bytes(&read)).unwrap();
+        let mut header = policy.header().clone();
+        header.limits.governor = None;
+        let ungoverned = blob(&header, &unpacked(&policy));
+        let actions = walk(&Policy::parse(bytes(&ungoverned)).unwrap());
+        assert_ne!(actions, golden.actions, "{}", golden.name);
+    }
 }
 
 /// A line with a small network.
@@ -167,33 +202,21 @@ fn small_line() -> Header<'static> {
     header
 }
 
-/// Writes the files of format 3. They are there: run this for a new format only, and then let it
+/// Writes the files of format 4. They are there: run this for a new format only, and then let it
 /// write that one's files beside these.
 #[test]
 #[ignore = "writes files that must never change"]
-fn write_the_files_of_format_3() {
-    use Activation::{Relu, Tanh};
-    assert_eq!(agent_core::policy::FORMAT, 3);
-    let mut line = small_line();
-    line.limits.force_rate = Some(4e3);
-    line.limits.velocity_rate = Some(200.0);
-    let convolved = convolved_header(
-        8,
-        &[
-            convolution(3, 6, [1, 1], Relu),
-            convolution(6, 10, [2, 0], Tanh),
-        ],
-    );
-    let mut int8_line = small_line();
-    int8_line.network.encoding = Encoding::Int8;
-    for (name, header) in [
-        ("line", line),
-        ("convolutions", convolved),
-        ("int8-line", int8_line),
-        ("int8-plane", int8_plane_header()),
-    ] {
+fn write_the_files_of_format_4() {
+    assert_eq!(FORMAT, 4);
+    let mut force = small_line();
+    force.limits.governor = GOVERNOR;
+    let mut velocity = plane_header();
+    velocity.limits.governor = GOVERNOR;
+    velocity.limits.force = None;
+    velocity.network.head[0].outputs = 2;
+    for (name, header) in [("force", force), ("velocity", velocity)] {
         let blob = blob(&header, &layers_for(&header, 3));
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
-        std::fs::write(format!("{folder}/format-3-{name}.policy"), bytes(&blob)).unwrap();
+        std::fs::write(format!("{folder}/format-4-{name}.policy"), bytes(&blob)).unwrap();
     }
 }

@@ -6,7 +6,7 @@ use agent_core::agent::{Agent, AgentState};
 use agent_core::message::Span;
 use agent_core::policy::{
     Activation, Channel, Dense, Disc, EncodeError, Encoding, FORMAT, Fault, FieldName, Fusion,
-    Header, Norm, PROLOGUE, Policy, PolicyError, Probe, WEIGHTS_ALIGN, encode,
+    Governor, Header, Norm, PROLOGUE, Policy, PolicyError, Probe, WEIGHTS_ALIGN, encode,
 };
 use proptest::prelude::*;
 use sample::{
@@ -52,31 +52,40 @@ fn a_policy_of_the_plane_says_what_it_needs() {
 }
 
 /// The blob as an older format has it: without the extensions of the header that came later, which
-/// must be empty, and without a probe.
+/// must be empty, and before format 3 without a probe.
 fn older(blob: &(Vec<u32>, usize), format: usize) -> (Vec<u32>, usize) {
     let from = bytes(blob);
+    let word = |at: usize| u32::from_le_bytes(from[at..at + 4].try_into().unwrap()) as usize;
+    let (weights_at, weights) = (word(16), word(20));
     let policy = Policy::parse(from).unwrap();
     let header = policy.header();
     let extension = (header.sensing.wide, &header.limits.keep_out);
     let mut room = [0; 512];
-    let mut header = postcard::to_slice(header, &mut room).unwrap().len();
+    let first = postcard::to_slice(header, &mut room).unwrap().len();
     let mut room = [0; 512];
     let second = postcard::to_slice(&extension, &mut room).unwrap();
-    let third = PROLOGUE + header + second.len();
-    // No convolutions, no normalisation behind them, f32, no rates; then there is a probe.
-    assert_eq!(from[third..][..6], [0, 0, 0, 0, 0, 1]);
-    match format {
-        1 => assert_eq!(second, [0, 0]),
-        _ => header += second.len(),
+    let third = first + second.len();
+    let fourth = word(12) - 1;
+    assert_eq!(from[PROLOGUE + fourth], 0, "no governor");
+    if format < 3 {
+        // No convolutions, no normalisation behind them, f32, no rates; then there is a probe.
+        assert_eq!(from[PROLOGUE + third..][..6], [0, 0, 0, 0, 0, 1]);
     }
-    let word = |at: usize| u32::from_le_bytes(from[at..at + 4].try_into().unwrap()) as usize;
-    let (weights_at, weights) = (word(16), word(20));
+    let (header, end) = match format {
+        1 => (first, weights_at + weights),
+        2 => (third, weights_at + weights),
+        _ => (fourth, from.len()),
+    };
+    if format == 1 {
+        assert_eq!(second, [0, 0]);
+    }
+    let sections = &from[weights_at..end];
     let new_at = (PROLOGUE + header).next_multiple_of(WEIGHTS_ALIGN);
-    let length = new_at + weights;
+    let length = new_at + sections.len();
     let mut words = vec![0u32; length / 4];
     let to: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
     to[..PROLOGUE + header].copy_from_slice(&from[..PROLOGUE + header]);
-    to[new_at..].copy_from_slice(&from[weights_at..weights_at + weights]);
+    to[new_at..].copy_from_slice(sections);
     words[2..7].copy_from_slice(&[format, header, new_at, weights, length].map(|x| x as u32));
     resealed(words, length)
 }
@@ -108,17 +117,35 @@ fn the_format_does_not_change_by_accident() {
     assert_eq!(digest(old.clone()), (46_128, 0x65a3_5069));
     assert_eq!(digest(older(&blob, 2)), (46_144, 0x6d83_5414));
     assert_eq!(digest(older(&plane(1), 2)), (4_000, 0x2807_1922));
-    assert_eq!(FORMAT, 3);
-    assert_eq!(digest(blob), (46_240, 0xcf0b_b0bc));
-    assert_eq!(digest(plane(1)), (4_592, 0xf4b1_1920));
-    assert_eq!(digest(convolved(1)), (5_648, 0x2c5b_1e97));
     let int8 = self::blob(&int8_header(20), &layers(20, 1));
-    assert_eq!(digest(int8), (13_240, 0x1395_1dbc));
+    assert_eq!(digest(older(&blob, 3)), (46_240, 0xcf0b_b0bc));
+    assert_eq!(digest(older(&plane(1), 3)), (4_592, 0xf4b1_1920));
+    assert_eq!(digest(older(&convolved(1), 3)), (5_648, 0x2c5b_1e97));
+    assert_eq!(digest(older(&int8, 3)), (13_240, 0x1395_1dbc));
+    assert_eq!(FORMAT, 4);
+    let governed = self::blob(&governed_header(), &layers(20, 1));
+    let written = [blob, plane(1), convolved(1), int8, governed].map(digest);
+    let expected = [
+        (46_240, 0x83b1_d9b0),
+        (4_592, 0x0281_9e54),
+        (5_664, 0x9057_8da8),
+        (13_240, 0x4bd3_91bd),
+        (46_256, 0x35d9_137e),
+    ];
+    assert_eq!(written, expected, "{written:#x?}");
+}
+
+/// The published 1D policy with a governor.
+fn governed_header() -> Header<'static> {
+    let mut header = header(20);
+    header.limits.governor = governor(1.5, 0.25);
+    header
 }
 
 #[test]
 fn extensions_follow_the_header_of_format_1() {
     let mut header = plane_header();
+    header.limits.governor = governed_header().limits.governor;
     header.limits.force_rate = Some(3.0);
     let blob = blob(&header, &sample::plane_layers(1));
     let bytes = bytes(&blob);
@@ -140,8 +167,14 @@ fn extensions_follow_the_header_of_format_1() {
         extension.extend(value.to_le_bytes());
     }
     extension.extend([0, 7, 0, 7]);
-    let at = end - 12 - extension.len();
-    assert_eq!(bytes[at..end - 12], extension);
+    // Format 4: a governor.
+    let mut fourth = vec![1];
+    fourth.extend(1.5f32.to_le_bytes());
+    fourth.extend(0.25f32.to_le_bytes());
+    let third_end = end - fourth.len();
+    assert_eq!(bytes[third_end..end], fourth);
+    let at = third_end - 12 - extension.len();
+    assert_eq!(bytes[at..third_end - 12], extension);
     assert_eq!(bytes[at - 2..at], [1, 0], "seed, steps");
     // Its samples follow the weights: field and target of 64 cells, then of the 6 of the whole.
     let probe_at = (word(16) + word(20)) as usize;
@@ -149,7 +182,8 @@ fn extensions_follow_the_header_of_format_1() {
     let (observation, probe) = Policy::parse(bytes).unwrap().probe().unwrap();
     let first = observation.patch.field.iter().next().unwrap();
     assert_eq!(first.to_le_bytes(), bytes[probe_at..probe_at + 4]);
-    assert_eq!(probe.expected.as_flattened(), &bytes[end - 12..end]);
+    let expected = &bytes[third_end - 12..third_end];
+    assert_eq!(probe.expected.as_flattened(), expected);
 }
 
 #[test]
@@ -216,10 +250,10 @@ fn damage_foreign_files_and_newer_formats_are_told_apart() {
     let mut newer = words.clone();
     newer[2] = u32::from(FORMAT) + 1;
     let refused = refusal(&(newer, length));
-    assert_eq!(refused, PolicyError::UnknownFormat { found: 4 });
-    assert!(refused.to_string().contains("formats 1 to 3"), "{refused}");
-    // A probe that formats 1 and 2 do not know, an extension that format 1 does not, and one that
-    // format 2 misses.
+    assert_eq!(refused, PolicyError::UnknownFormat { found: 5 });
+    assert!(refused.to_string().contains("formats 1 to 4"), "{refused}");
+    // A probe that formats 1 and 2 do not know, extensions that formats 1 and 3 do not, and those that
+    // the next format misses.
     let named = |words: Vec<u32>, length| match refusal(&resealed(words, length)) {
         PolicyError::Field { name, .. } => name.as_str(),
         other => panic!("{other}"),
@@ -232,9 +266,14 @@ fn damage_foreign_files_and_newer_formats_are_told_apart() {
     let (mut extended, extended_length) = older(&(words.clone(), length), 2);
     extended[2] = 1;
     assert_eq!(named(extended, extended_length), "header length");
-    let (mut bare, bare_length) = older(&(words.clone(), length), 1);
-    bare[2] = 2;
-    assert_eq!(refusal(&resealed(bare, bare_length)), PolicyError::Header);
+    let (mut governed, governed_length) = (words.clone(), length);
+    governed[2] = 3;
+    assert_eq!(named(governed, governed_length), "header length");
+    for format in [1, 2, 3] {
+        let (mut bare, bare_length) = older(&(words.clone(), length), format);
+        bare[2] = format as u32 + 1;
+        assert_eq!(refusal(&resealed(bare, bare_length)), PolicyError::Header);
+    }
     assert!(
         refusal(&(words.clone(), length + 4))
             .to_string()
@@ -397,6 +436,24 @@ fn every_field_that_cannot_be_run_is_named() {
         ("limits.velocity_rate", |h| {
             h.limits.velocity_rate = Some(f32::NAN)
         }),
+        ("limits.governor.growth", |h| {
+            h.limits.governor = governor(0.999, 0.5)
+        }),
+        ("limits.governor.growth", |h| {
+            h.limits.governor = governor(2.001, 0.5)
+        }),
+        ("limits.governor.growth", |h| {
+            h.limits.governor = governor(f32::NAN, 0.5)
+        }),
+        ("limits.governor.floor", |h| {
+            h.limits.governor = governor(1.0, 0.0)
+        }),
+        ("limits.governor.floor", |h| {
+            h.limits.governor = governor(2.0, 1.001)
+        }),
+        ("limits.governor.floor", |h| {
+            h.limits.governor = governor(1.5, f32::NAN)
+        }),
         ("probe.position", |h| {
             h.probe = Some(Probe {
                 position: [0.5, f32::NAN],
@@ -484,6 +541,10 @@ fn every_field_that_cannot_be_run_is_named() {
     }
 }
 
+fn governor(growth: f32, floor: f32) -> Option<Governor> {
+    Some(Governor { growth, floor })
+}
+
 fn disc(x: f32, radius: f32) -> Disc {
     Disc {
         centre: [x, 0.5],
@@ -530,12 +591,13 @@ fn product_fusion_and_a_policy_without_a_trunk_are_runnable() {
 }
 
 /// One blob of each kind.
-fn forgeable() -> [(Vec<u32>, usize); 4] {
+fn forgeable() -> [(Vec<u32>, usize); 5] {
     [
         published(1),
         plane(1),
         convolved(1),
         blob(&int8_header(8), &layers(8, 1)),
+        blob(&governed_header(), &layers(20, 1)),
     ]
 }
 

@@ -34,13 +34,19 @@ fn flipped(blob: &(Vec<u32>, usize), byte: usize, bit: usize) -> (Vec<u32>, usiz
     resealed(words, blob.1)
 }
 
+/// Where a blob's probe ends with what is expected: a byte before its header does, which says that
+/// there is no governor.
+fn probe_end(blob: &(Vec<u32>, usize)) -> usize {
+    PROLOGUE + blob.0[3] as usize - 1
+}
+
 #[test]
 fn an_agent_whose_probe_gives_other_bits_is_refused() {
     for blob in policies() {
         assert_eq!(arm(&blob), Ok(()));
-        // What is expected ends the header: the last bit of each output's significand, its sign,
-        // and the bits of outputs that are not there.
-        let end = PROLOGUE + blob.0[3] as usize;
+        // What is expected: the last bit of each output's significand, its sign, and the bits of
+        // outputs that are not there.
+        let end = probe_end(&blob);
         for output in 0..3 {
             for (byte, bit) in [(0, 0), (1, 3), (3, 7)] {
                 let forged = flipped(&blob, end - 12 + 4 * output + byte, bit);
@@ -87,8 +93,7 @@ fn a_change_of_what_the_probe_is_shown_or_computed_with_is_found() {
 fn a_probe_that_is_no_observation_is_refused() {
     for blob in policies() {
         // The last cell inside along the first axis, 9 or 7, becomes one far beyond the patch.
-        let end = PROLOGUE + blob.0[3] as usize;
-        let forged = flipped(&blob, end - 12 - 3, 5);
+        let forged = flipped(&blob, probe_end(&blob) - 12 - 3, 5);
         assert_eq!(arm(&forged), Err(ArmError::SelfTest));
         let nan = blob.0[4] as usize + blob.0[5] as usize;
         let mut words = blob.0.clone();

@@ -3,7 +3,7 @@
 mod sample;
 
 use agent_core::agent::{Action, AgentState, Mode};
-use agent_core::policy::Policy;
+use agent_core::policy::{Governor, Policy};
 use agent_core::together::{self, Room};
 use agent_core::value::{Pack, Value};
 use sample::{
@@ -16,7 +16,12 @@ fn policies() -> Vec<(Vec<u32>, usize)> {
     let mut rated = header(8);
     rated.limits.force_rate = Some(4e3);
     rated.limits.velocity_rate = Some(200.0);
-    let int8_plane = int8_plane_header();
+    rated.limits.governor = Some(Governor {
+        growth: 1.01,
+        floor: 0.25,
+    });
+    let mut int8_plane = int8_plane_header();
+    int8_plane.limits.governor = rated.limits.governor;
     vec![
         published(1),
         blob(&rated, &layers_for(&rated, 2)),

@@ -1,7 +1,7 @@
 //! Policy blobs from files and from the program itself.
 
 use crate::problem::Problem;
-use agent_core::policy::{EncodeError, Encoding, Policy, PolicyError, recode};
+use agent_core::policy::{EncodeError, Encoding, Governor, Header, Policy, PolicyError, recode};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
@@ -69,6 +69,15 @@ pub enum PolicyFileError {
         encoding: Encoding,
         /// What stands against it.
         source: EncodeError,
+    },
+    /// The policy has no weights that it could be written anew from.
+    #[error(
+        "the policy {origin} has int8 weights and cannot be written anew; give the policy with f32 \
+         weights that it was made from"
+    )]
+    NotF32 {
+        /// Where it comes from.
+        origin: String,
     },
     /// A policy for something else.
     #[error(
@@ -215,24 +224,47 @@ impl PolicyFile {
     /// The same policy with its weights stored in another way, from f32 ones, as the newest format
     /// has it.
     pub fn recoded(&self, encoding: Encoding) -> Result<Self, PolicyFileError> {
+        let origin = format!("{} with {} weights", self.origin, name(encoding));
+        self.rewritten(origin, |header| header.network.encoding = encoding)
+    }
+
+    /// The same policy with this governor, or with none; for f32 weights.
+    pub fn governed(&self, governor: Option<Governor>) -> Result<Self, PolicyFileError> {
+        let with = if governor.is_some() {
+            "with"
+        } else {
+            "without"
+        };
+        let origin = format!("{} {with} a governor", self.origin);
+        self.rewritten(origin, |header| header.limits.governor = governor)
+    }
+
+    /// The same weights under a changed header.
+    fn rewritten(
+        &self,
+        name: String,
+        change: impl FnOnce(&mut Header),
+    ) -> Result<Self, PolicyFileError> {
         let origin = || self.origin.clone();
         let policy = Policy::parse(self.bytes()).map_err(|source| PolicyFileError::Blob {
             origin: origin(),
             source,
         })?;
+        if policy.header().network.encoding != Encoding::F32 {
+            return Err(PolicyFileError::NotF32 { origin: origin() });
+        }
+        let mut header = policy.header().clone();
+        change(&mut header);
         let mut scratch = vec![0.0; policy.parameters_len()];
         let mut buffer = vec![0u32; policy.recode_room()];
-        let blob = recode(&policy, encoding, &mut scratch, &mut buffer).map_err(|source| {
+        let blob = recode(&policy, &header, &mut scratch, &mut buffer).map_err(|source| {
             PolicyFileError::Recode {
                 origin: origin(),
-                encoding,
+                encoding: header.network.encoding,
                 source,
             }
         })?;
-        Ok(Self::new(
-            blob,
-            format!("{} with {} weights", self.origin, name(encoding)),
-        ))
+        Ok(Self::new(blob, name))
     }
 
     /// The policy, if it is one for this problem and this machine computes what its maker's did.
@@ -297,6 +329,33 @@ mod tests {
             let file = PolicyFile::shipped(problem).unwrap();
             file.policy(problem).unwrap();
         }
+    }
+
+    #[test]
+    fn a_policy_keeps_its_governor_with_other_weights_and_can_lose_it() {
+        let problem = problem::by_name("heat-1d").unwrap();
+        let shipped = PolicyFile::shipped(problem).unwrap();
+        let governor = |file: &PolicyFile| file.policy(problem).unwrap().header().limits.governor;
+        let given = Some(Governor {
+            growth: 1.25,
+            floor: 0.5,
+        });
+        let governed = shipped.governed(given).unwrap();
+        assert_eq!(governor(&governed), given);
+        let small = governed.recoded(Encoding::Int8).unwrap();
+        assert_eq!(governor(&small), given);
+        let freed = governed.governed(None).unwrap();
+        assert_eq!(governor(&freed), None);
+        let same = shipped.governed(governor(&shipped)).unwrap();
+        assert_eq!(
+            same.bytes(),
+            shipped.recoded(Encoding::F32).unwrap().bytes()
+        );
+        let refused = small.governed(None).unwrap_err().to_string();
+        assert!(
+            refused.contains("int8") && refused.contains("f32"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@ use crate::checkpoint::Checkpoint;
 use crate::learn::Trainer;
 use crate::policy::PolicyConfig;
 use agent_core::policy::{
-    Activation, Channel, Dense, DenseWeights, Disc, Header, Limits, Network, Norm, Policy,
-    Provenance, Sensing, Timing, encode,
+    Activation, Channel, Dense, DenseWeights, Disc, Governor, Header, Limits, Network, Norm,
+    Policy, Provenance, Sensing, Timing, encode,
 };
 use agent_sim::policy_file;
 use agent_sim::problem::{self, Problem};
@@ -20,6 +20,19 @@ const ERROR_LIMIT: f32 = 1e3;
 const LATE_PERIODS: u32 = 3;
 const FAIL_SAFE_PERIODS: u32 = 20;
 
+/// What exported policies get unless something else is asked for: eased outputs are whole again after
+/// at most 700 steps without overshoot.
+pub const GOVERNOR: Governor = governor(1.01);
+
+/// A governor of this growth. Its floor is so low that only a loop gain of a thousand would need a lower
+/// one.
+pub const fn governor(growth: f32) -> Governor {
+    Governor {
+        growth,
+        floor: 1.0 / 1024.0,
+    }
+}
+
 /// What a blob says about its training.
 #[derive(Debug, Clone, Copy)]
 pub struct Training {
@@ -29,7 +42,7 @@ pub struct Training {
     pub steps: u64,
 }
 
-/// The blob of the policy in a checkpoint.
+/// The blob of the policy in a checkpoint, without a governor.
 pub fn from_checkpoint(checkpoint: Checkpoint, device: &Device) -> Result<Vec<u8>> {
     let problem = problem::by_name(&checkpoint.problem)?;
     let training = Training {
@@ -255,6 +268,15 @@ pub fn describe(blob: &[u8]) -> Result<String> {
         if let Some(rate) = rate {
             line("rate", format!("{name} changes by at most {rate} a second"))?;
         }
+    }
+    if let Some(Governor { growth, floor }) = limits.governor {
+        line(
+            "governor",
+            format!(
+                "eases what overshoots, to 1/{} at least; back by {growth} a step",
+                1.0 / floor
+            ),
+        )?;
     }
     for disc in &limits.keep_out {
         let ([x, y], radius) = (disc.centre, disc.radius);

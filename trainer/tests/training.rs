@@ -195,6 +195,10 @@ fn refusals_say_what_and_what_to_do() {
             &["export", &at("file"), "-o", &at("p")],
             &["file", "not a training checkpoint"],
         ),
+        (
+            &["export", &at("file"), "-o", &at("p"), "--governor", "3"],
+            &["--governor", "1 to 2", "off"],
+        ),
         (&["inspect", &at("none")], &["none", "cannot read"]),
         (
             &["inspect", &at("noise.policy")],
@@ -313,8 +317,33 @@ fn a_policy_is_exported_whole_and_inspected() {
         "±2",
         "every 1000 µs",
         "seed 0",
+        "back by 1.01 a step",
     ] {
         assert!(text.contains(word), "no '{word}' in:\n{text}");
+    }
+    // Written anew it keeps its governor, unless another is asked for.
+    let again = folder.path().join("again.policy");
+    for (flags, expected) in [
+        (&["--weights", "int8"][..], Some("back by 1.01 a step")),
+        (&["--governor", "1.5"], Some("back by 1.5 a step")),
+        (&["--governor", "off"], None),
+    ] {
+        let from_to = [
+            "export",
+            blob.to_str().unwrap(),
+            "-o",
+            again.to_str().unwrap(),
+        ];
+        assert!(
+            trainer(&[&from_to, flags].concat())
+                .status()
+                .unwrap()
+                .success()
+        );
+        let inspect = trainer(&["inspect", again.to_str().unwrap()]).output();
+        let text = String::from_utf8(inspect.unwrap().stdout).unwrap();
+        assert_eq!(text.contains("governor"), expected.is_some(), "{text}");
+        assert!(text.contains(expected.unwrap_or("heat-1d")), "{text}");
     }
     // Bars of the small board.
     let size = std::fs::metadata(&blob).unwrap().len();

@@ -43,9 +43,11 @@ impl Blob {
     /// The same policy with its weights stored in another way; none if they cannot be.
     pub fn recoded(&self, encoding: Encoding) -> Option<Self> {
         let policy = self.policy().ok()?;
+        let mut header = policy.header().clone();
+        header.network.encoding = encoding;
         let mut scratch = vec![0.0; policy.parameters_len()];
         let mut words = vec![0; policy.recode_room()];
-        let length = recode(&policy, encoding, &mut scratch, &mut words)
+        let length = recode(&policy, &header, &mut scratch, &mut words)
             .ok()?
             .len();
         Some(Self {

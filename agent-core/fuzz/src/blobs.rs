@@ -61,6 +61,8 @@ pub static SMALL: LazyLock<Vec<(Vec<u32>, usize)>> = LazyLock::new(|| {
         include_bytes!("../../tests/golden/format-3-convolutions.policy"),
         include_bytes!("../../tests/golden/format-3-int8-line.policy"),
         include_bytes!("../../tests/golden/format-3-int8-plane.policy"),
+        include_bytes!("../../tests/golden/format-4-force.policy"),
+        include_bytes!("../../tests/golden/format-4-velocity.policy"),
     ];
     let mut small = vec![
         sample::plane(3),

@@ -97,11 +97,12 @@ pub fn encode<'b>(
     write(header, probe, layers, blob)
 }
 
-/// Writes a policy with f32 weights anew, as the newest format has it and with its weights stored as
-/// asked. `scratch` takes the weights in between: [`Policy::parameters_len`] floats.
+/// Writes a policy with f32 weights anew, as the newest format has it and under a header that is its
+/// own but for how weights are stored and for the limits. `scratch` takes the weights in between:
+/// [`Policy::parameters_len`] floats.
 pub fn recode<'b>(
     policy: &Policy,
-    encoding: Encoding,
+    header: &Header,
     mut scratch: &mut [f32],
     buffer: &'b mut [u32],
 ) -> Result<&'b [u8], EncodeError> {
@@ -115,9 +116,7 @@ pub fn recode<'b>(
         // There is room for as many as a header can hold.
         let _ = layers.push(DenseWeights { weights, bias });
     }
-    let mut header = policy.header().clone();
-    header.network.encoding = encoding;
-    encode(&header, &layers, buffer)
+    encode(header, &layers, buffer)
 }
 
 /// Where the agent of the probe is, as a share of the domain along each axis: nowhere special.

@@ -226,6 +226,20 @@ pub struct Limits {
     /// would otherwise leave its domain or enter a place it must not. New in format 3.
     #[serde(skip)]
     pub velocity_rate: Option<f32>,
+    /// Eases off outputs that overshoot: the force, or of an agent without one the velocities. New in
+    /// format 4.
+    #[serde(skip)]
+    pub governor: Option<Governor>,
+}
+
+/// How an agent eases off when its output changes sign from one step to the next, as it does where
+/// so many act that together they overshoot.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Governor {
+    /// By what the ease grows with every step that does not overshoot, until nothing is eased: 1 to 2.
+    pub growth: f32,
+    /// The least share of an output that is left of it: above 0, at most 1.
+    pub floor: f32,
 }
 
 /// A round place.
@@ -261,6 +275,13 @@ pub(super) struct Extension3 {
     pub velocity_rate: Option<f32>,
     /// [`Header::probe`].
     pub probe: Option<Probe>,
+}
+
+/// What format 4 adds after that.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Extension4 {
+    /// [`Limits::governor`].
+    pub governor: Option<Governor>,
 }
 
 /// The agent's clock.
@@ -403,6 +424,14 @@ impl Limits {
         if self.velocity_rate.is_some_and(|x| !positive(x)) {
             return field(FieldName::VelocityRate, Fault::NotPositive);
         }
+        if let Some(Governor { growth, floor }) = self.governor {
+            if !within(growth, 1.0, 2.0) {
+                return field(FieldName::Growth, Fault::NotOneToTwo);
+            }
+            if !within(floor, SMALLEST, 1.0) {
+                return field(FieldName::Floor, Fault::NotAShare);
+            }
+        }
         let mut farthest = 0.0f32;
         for (low, high) in self.low.iter().zip(self.high).take(axes) {
             if !(positive(high - low) && low.is_finite() && high.is_finite()) {
@@ -427,13 +456,20 @@ impl Limits {
 
 /// And finite.
 fn positive(x: f32) -> bool {
-    // Floats without sign are in the order of their bits.
-    (1..f32::INFINITY.to_bits()).contains(&x.to_bits())
+    within(x, SMALLEST, f32::MAX)
+}
+
+/// The smallest number above 0.
+const SMALLEST: f32 = f32::from_bits(1);
+
+/// Between bounds that are not negative: floats without sign are in the order of their bits.
+fn within(x: f32, low: f32, high: f32) -> bool {
+    (low.to_bits()..=high.to_bits()).contains(&x.to_bits())
 }
 
 impl Header<'_> {
     /// What of it lies in the extensions.
-    pub(super) fn extensions(&self) -> (Extension, Extension3) {
+    pub(super) fn extensions(&self) -> (Extension, Extension3, Extension4) {
         let Network {
             convolutions,
             flatten,
@@ -452,7 +488,10 @@ impl Header<'_> {
             velocity_rate: self.limits.velocity_rate,
             probe: self.probe,
         };
-        (second, third)
+        let fourth = Extension4 {
+            governor: self.limits.governor,
+        };
+        (second, third, fourth)
     }
 
     /// Checks every field and derives all sizes.

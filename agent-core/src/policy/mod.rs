@@ -15,8 +15,8 @@ pub use encode::{DenseWeights, EncodeError, encode, recode};
 pub(crate) use error::{Complaint, field};
 pub use error::{Fault, FieldName, PolicyError};
 pub use header::{
-    Activation, Channel, Convolution, Dense, Disc, Encoding, Fusion, Header, Limits, Network, Norm,
-    Probe, Provenance, Sensing, Timing,
+    Activation, Channel, Convolution, Dense, Disc, Encoding, Fusion, Governor, Header, Limits,
+    Network, Norm, Probe, Provenance, Sensing, Timing,
 };
 
 use crate::conv::Plan;
@@ -37,7 +37,7 @@ compile_error!(
 /// First bytes of every blob.
 pub const MAGIC: [u8; 8] = *b"SWARMPOL";
 /// The format that is written; those before it, which lack extensions of the header, are read too.
-pub const FORMAT: u16 = 3;
+pub const FORMAT: u16 = 4;
 /// Bytes before the header.
 pub const PROLOGUE: usize = 32;
 /// Weights start on a multiple of this, counted from the blob's first byte.

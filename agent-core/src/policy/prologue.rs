@@ -5,7 +5,7 @@ use super::{FORMAT, MAGIC, PROLOGUE};
 
 /// Everything needed to find the header and the weights, in plain little-endian words.
 pub(super) struct Prologue {
-    /// 1 to 3.
+    /// 1 to [`FORMAT`].
     pub format: u32,
     /// Bytes of the header.
     pub header: u32,

@@ -5,7 +5,7 @@
 
 use super::MAX_LAYERS;
 use super::header::{
-    Activation, Channel, Convolution, Dense, Disc, Encoding, Fusion, Header, Norm, Probe,
+    Activation, Channel, Convolution, Dense, Disc, Encoding, Fusion, Governor, Header, Norm, Probe,
 };
 use crate::message::Span;
 use heapless::Vec;
@@ -85,6 +85,12 @@ impl<'a> Reader<'a> {
             limits.force_rate = self.option(Self::float);
             limits.velocity_rate = self.option(Self::float);
             *probe = self.option(Self::probe);
+        }
+        if format > 3 {
+            limits.governor = self.option(|r| Governor {
+                growth: r.float(),
+                floor: r.float(),
+            });
         }
         header
     }
@@ -259,7 +265,7 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::header::{Extension, Extension3};
+    use super::super::header::{Extension, Extension3, Extension4};
     use super::*;
     use proptest::prelude::*;
     use std::format;
@@ -281,6 +287,11 @@ mod tests {
             header.limits.force_rate = extension.force_rate;
             header.limits.velocity_rate = extension.velocity_rate;
             header.probe = extension.probe;
+            rest = left;
+        }
+        if format > 3 {
+            let (extension, left) = postcard::take_from_bytes::<Extension4>(rest)?;
+            header.limits.governor = extension.governor;
             rest = left;
         }
         Ok((header, rest))
@@ -325,6 +336,10 @@ mod tests {
         header.limits.high = [1.0, 1.25];
         header.limits.keep_out = [disc; 3].into_iter().collect();
         header.limits.velocity_rate = Some(9.0);
+        header.limits.governor = Some(Governor {
+            growth: 1.5,
+            floor: 0.25,
+        });
         header.timing.late_us = 70_000;
         header.provenance.tool = "test";
         header.provenance.seed = u64::MAX;
@@ -345,7 +360,7 @@ mod tests {
         let mut buffer = [0; 512];
         let bytes = postcard::to_slice(&(&header, header.extensions()), &mut buffer).unwrap();
         let mut reader = Reader::new(bytes);
-        assert_eq!(reader.header(3), header);
+        assert_eq!(reader.header(4), header);
         assert_eq!(reader.finish(), Some(&[][..]));
     }
 
@@ -353,7 +368,7 @@ mod tests {
         /// Also what is refused: a header with some of its bytes changed, cut somewhere.
         #[test]
         fn any_bytes_are_read_as_serde_reads_them(
-            format in 1u32..=3,
+            format in 1u32..=4,
             changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
             length in any::<prop::sample::Index>(),
             whole in any::<bool>(),

@@ -5,7 +5,7 @@ mod bench;
 mod oracle;
 mod train;
 
-use agent_core::policy::{Encoding, MAGIC};
+use agent_core::policy::{Encoding, Governor, MAGIC};
 use agent_sim::policy_file::{self, PolicyFile};
 use anyhow::{Context, Result};
 use backend::Backend;
@@ -43,7 +43,8 @@ enum Command {
     /// Freeze the policy of a checkpoint into a blob for agents, or write a blob anew.
     #[command(
         after_help = "Examples:\n  trainer export runs/heat-1d/best -o my.policy\n  \
-        trainer export my.policy --weights int8 -o my-int8.policy"
+        trainer export my.policy --weights int8 -o my-int8.policy\n  \
+        trainer export my.policy --governor off -o bare.policy"
     )]
     Export {
         /// A run's `best` or `latest` file, or a policy with f32 weights.
@@ -54,6 +55,11 @@ enum Command {
         /// How weights are stored, f32 or int8; agent-sim eval --weights int8 tells what int8 costs.
         #[arg(long, value_name = "FORM", default_value = "f32", value_parser = policy_file::encoding)]
         weights: Encoding,
+        /// Ease off outputs that overshoot, as they do in larger swarms than were trained: by what the
+        /// ease grows back with every step (1 to 2), or off. Without this flag 1.01 for checkpoints, and
+        /// for policies what they have.
+        #[arg(long, value_name = "GROWTH|off", value_parser = governing)]
+        governor: Option<Governing>,
     },
     /// Print what a policy blob holds.
     #[command(after_help = "Example:\n  trainer inspect my.policy")]
@@ -67,6 +73,22 @@ enum Command {
     Bench(bench::Arguments),
 }
 
+/// What `--governor` asks for.
+#[derive(Clone, Copy)]
+struct Governing(Option<Governor>);
+
+fn governing(text: &str) -> Result<Governing, &'static str> {
+    if text == "off" {
+        return Ok(Governing(None));
+    }
+    match text.parse() {
+        Ok(growth) if (1.0..=2.0).contains(&growth) => {
+            Ok(Governing(Some(export::governor(growth))))
+        }
+        _ => Err("give a growth from 1 to 2, like 1.01, or off"),
+    }
+}
+
 /// Carries out a command line.
 pub fn run(arguments: Arguments) -> Result<()> {
     match arguments.command {
@@ -77,15 +99,22 @@ pub fn run(arguments: Arguments) -> Result<()> {
             source,
             output,
             weights,
+            governor,
         } => {
-            let blob = match std::fs::read(&source) {
-                Ok(bytes) if bytes.starts_with(&MAGIC) => bytes,
+            let (blob, usual) = match std::fs::read(&source) {
+                Ok(bytes) if bytes.starts_with(&MAGIC) => (bytes, None),
                 _ => {
-                    export::from_checkpoint(Checkpoint::load(&source)?, &Backend::default().open()?)
-                        .with_context(|| format!("cannot export '{}'", source.display()))?
+                    let checkpoint = Checkpoint::load(&source)?;
+                    let blob = export::from_checkpoint(checkpoint, &Backend::default().open()?)
+                        .with_context(|| format!("cannot export '{}'", source.display()))?;
+                    (blob, Some(Governing(Some(export::GOVERNOR))))
                 }
             };
-            let file = PolicyFile::new(&blob, source.display().to_string()).recoded(weights)?;
+            let mut file = PolicyFile::new(&blob, source.display().to_string());
+            if let Some(Governing(governor)) = governor.or(usual) {
+                file = file.governed(governor)?;
+            }
+            let file = file.recoded(weights)?;
             let blob = file.bytes();
             write_atomically(&output, blob)?;
             println!(

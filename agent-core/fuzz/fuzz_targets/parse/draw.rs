@@ -2,7 +2,8 @@
 
 use crate::{Words, examine};
 use agent_core::policy::{
-    Activation, Channel, Dense, DenseWeights, Disc, Encoding, Fusion, Header, Network, Norm, encode,
+    Activation, Channel, Dense, DenseWeights, Disc, Encoding, Fusion, Governor, Header, Network,
+    Norm, encode,
 };
 use agent_core_fuzz::{blobs, script::Script};
 
@@ -17,7 +18,7 @@ pub fn try_drawn(script: &mut Script) {
         _ => plane,
     };
     let drawn = script.u16();
-    let parts: [fn(&mut Header, &mut Script); 4] = [sensing, network, limits, timing];
+    let parts: [fn(&mut Header, &mut Script); 5] = [sensing, network, limits, timing, governor];
     for (k, part) in parts.iter().enumerate() {
         if drawn >> k & 1 == 1 {
             part(&mut header, script);
@@ -165,6 +166,17 @@ fn timing(header: &mut Header, script: &mut Script) {
     };
     timing.late_us = script.u32();
     timing.fail_safe_us = timing.late_us.wrapping_add(script.u16().into());
+}
+
+fn governor(header: &mut Header, script: &mut Script) {
+    let mut share = || match script.rarely(8) {
+        true => script.f32(),
+        false => f32::from(script.u16()) / f32::from(u16::MAX),
+    };
+    header.limits.governor = Some(Governor {
+        growth: 1.0 + share(),
+        floor: share(),
+    });
 }
 
 /// Small, or now and then any.
