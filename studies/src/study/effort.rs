@@ -19,8 +19,8 @@ pub struct Effort;
 
 /// How the names of policies trained with other weights of the effort begin.
 const PREFIX: &str = "fkpp-1d-effort-";
-/// The paper's weights, but for the shipped policy's own.
-const WEIGHTS: [f64; 6] = [0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
+/// Weights of the effort, of those in the paper; the shipped policy has its own.
+const WEIGHTS: [f64; 4] = [0.001, 0.01, 0.05, 0.1];
 const AGENTS: [usize; 7] = [15, 20, 30, 40, 60, 80, 120];
 /// The share of an episode before the force is looked at (paper).
 const SETTLING: f64 = 0.3;
