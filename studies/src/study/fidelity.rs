@@ -24,7 +24,7 @@ fn grids(scope: &Scope) -> Vec<usize> {
 
 /// A step at 512² takes a second on a core.
 fn episodes(scope: &Scope) -> usize {
-    scope.pick(1, 4)
+    scope.pick(1, 2)
 }
 
 fn controls(scope: &Scope) -> anyhow::Result<[Controls; 3]> {
