@@ -134,7 +134,7 @@ impl Study for Asynchrony {
             findings.csv_row(&labels, &both);
             let what = format!("`{}`, clocks ± 20 % and 5 % loss", problem.name);
             let bar = Bar::at_most_share(what, both.mean / without.mean, LIMIT);
-            findings.bars.push(bar.because(reason(problem)));
+            findings.bars.push(bar);
         }
         for axis in axes(scope) {
             let mut rows = Vec::new();
@@ -172,9 +172,4 @@ impl Study for Asynchrony {
         }
         Ok(findings)
     }
-}
-
-/// Why a problem may miss its bar.
-fn reason(_problem: &Problem) -> &'static str {
-    ""
 }

@@ -27,13 +27,33 @@ const WORKS: f64 = 2.5;
 /// trained for it separately), and why ours may not.
 fn published(problem: &Problem) -> Option<([f64; 2], &'static str)> {
     match problem.name {
-        "fkpp-1d" => Some(([20.0 / 30.0, 5.0], "")),
-        "heat-1d" => Some(([0.5, 4.0], "")),
+        // 20 of 30: 14 are the fewest of 20 that are no smaller a part.
+        "fkpp-1d" => Some(([0.7, 5.0], "")),
+        "heat-1d" => Some((
+            [0.5, 4.0],
+            "trained with eight agents of which up to four die, never with four from the start",
+        )),
         "heat-2d" => Some(([1.0, 16.0], "")),
-        "ks-1d" => Some(([0.5, 3.0], "")),
-        "ks-2d" => Some(([144.0 / 196.0, 256.0 / 196.0], "")),
-        "turbulence-2d" => Some(([36.0 / 64.0, 16.0], "")),
-        "density-2d" => Some(([0.25, 64.0], "")),
+        "ks-1d" => Some((
+            [0.5, 3.0],
+            "four evenly spaced actuators sit on the nodes of one phase of the second wave, six on \
+             those of the third; both waves grow, and nothing can reach them from there",
+        )),
+        "ks-2d" => Some((
+            [144.0 / 196.0, 256.0 / 196.0],
+            "from a lattice of nine by nine the fourth and the fifth wave look alike, and both grow; \
+             feedback that is told the number fares no better",
+        )),
+        "turbulence-2d" => Some((
+            [36.0 / 64.0, 16.0],
+            "six by six actuators leave gaps between them; feedback that is told the number fares no \
+             better",
+        )),
+        "density-2d" => Some((
+            [0.25, 64.0],
+            "fans add up: a larger swarm carries the cloud past its target, too slowly for outputs \
+             to alternate, so the governor sees nothing; a smaller one has not the speed",
+        )),
         _ => None,
     }
 }

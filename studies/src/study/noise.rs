@@ -40,7 +40,8 @@ const DISTURBED: [Disturbed; 2] = [
 /// The swarm that the bar is about, and its limit over the error without noise.
 const JUDGED: usize = 100;
 const LIMIT: f64 = 2.0;
-const REASON: &str = "";
+const REASON: &str = "noise changes the sign of outputs too, which the governor takes for overshoot: \
+                      it eases off more than noise alone would call for";
 
 fn name(problem: &str, controls: &str, level: &str, agents: usize) -> String {
     format!("{problem}, {controls}, {level}, {agents}")

@@ -232,9 +232,7 @@ impl Study for Table {
                     format!("`{}`, against proportional feedback", row.name()),
                 ),
             };
-            findings
-                .bars
-                .push(Bar::at_most(what, ours.mean, limit).because(reason(row.problem)));
+            findings.bars.push(Bar::at_most(what, ours.mean, limit));
             if row.problem == "ks-1d" {
                 let last = figure("policy", "final")?.mean;
                 findings
@@ -294,11 +292,6 @@ impl Study for Table {
         findings.tables.push(Rows::new("Errors", &head, rows));
         Ok(findings)
     }
-}
-
-/// Why a problem may miss its bar.
-fn reason(_problem: &str) -> &'static str {
-    ""
 }
 
 #[cfg(test)]
