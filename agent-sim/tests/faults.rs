@@ -94,7 +94,7 @@ fn faults_cost_control_and_leave_the_field_finite() {
     for fault in [
         "crash,fraction=0.5",
         "blackout,region=0.1..0.6",
-        "invert,ids=2",
+        "invert,fraction=0.5",
         "noise,std=0.5",
         "sensor-bias,value=0.3",
         "loss,p=0.95",

@@ -118,8 +118,6 @@ fn own(problem: &Problem) -> Own {
     use Term::{Centroid, Collision, Effort, Final, Late, Track};
     let quick = |steps, batch| Quick { steps, batch };
     match problem.name {
-        // Losses in every episode cost little and stand in for smaller swarms; the governor sees to
-        // larger ones.
         "heat-1d" => Own {
             window: 20,
             gains: [0.3, 1.0, 0.0],
@@ -130,12 +128,13 @@ fn own(problem: &Problem) -> Own {
             pool: 0,
             substeps: None,
             horizon: None,
-            agents: &[8],
-            deaths: [1.0, 0.5],
-            steps: 1500,
+            agents: &[4, 8, 8, 16],
+            deaths: [0.3, 0.3],
+            steps: 1000,
             quick: quick(250, 32),
         },
-        // Seeing across the gaps that losses leave helps.
+        // Losses in every episode stand in for smaller swarms, and the governor sees to larger ones;
+        // seeing across the gaps that losses leave helps.
         "fkpp-1d" => Own {
             window: 40,
             gains: [3.0, 10.0, 0.0],

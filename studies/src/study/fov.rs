@@ -210,13 +210,13 @@ mod tests {
         let shipped = PolicyFile::shipped(&PROBLEM).unwrap();
         let put = |name: &str| std::fs::write(folder.path().join(name), shipped.bytes()).unwrap();
         put("fkpp-1d.policy");
-        put("studies/fkpp-1d-window-8.policy");
+        put("studies/fkpp-1d-window-40.policy");
         let policies = Some(folder.path().to_owned());
         let scope = Scope::new(crate::Mode::Quick, 1, policies, String::new());
         assert_eq!(contenders(&scope).unwrap().len(), 1);
         put("studies/fkpp-1d-window-12.policy");
         let refused = contenders(&scope).map(|_| ()).unwrap_err().to_string();
-        assert!(refused.contains("sees 8 cells, not 12"), "{refused}");
+        assert!(refused.contains("sees 40 cells, not 12"), "{refused}");
     }
 
     #[test]
