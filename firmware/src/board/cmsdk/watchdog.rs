@@ -35,6 +35,11 @@ impl CmsdkWatchdog {
 
 impl Watchdog for CmsdkWatchdog {
     fn feed(&mut self) {
+        // The time is up, and the warning on its way: an emulator that was stopped may let the core
+        // go on before its timers have rung.
+        if self.register(0x04).read() == 0 {
+            return;
+        }
         self.register(0xc00).write(UNLOCK);
         // Clearing the warning, also one that was not given, starts the count again.
         self.register(0x0c).write(1);
