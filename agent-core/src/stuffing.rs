@@ -37,6 +37,14 @@ pub fn stuff(buffer: &mut [u8], start: usize, end: usize) -> Option<usize> {
             return None;
         }
         let rest = buffer.get(from..end)?;
+        // Zeros come in numbers: cells beyond a wall are nothing else.
+        let zeros = rest.iter().take_while(|byte| **byte == 0).count();
+        if zeros > 0 {
+            buffer.get_mut(to..to + zeros)?.fill(1);
+            from += zeros;
+            to += zeros;
+            continue;
+        }
         let most = rest.get(..BLOCK).unwrap_or(rest);
         // Most runs are short, or as long as they can be: looking for a zero far away costs more
         // than finding a near one.
@@ -72,6 +80,16 @@ pub fn unstuff(frame: &mut [u8]) -> Option<usize> {
     }
     let (mut from, mut to) = (0, 0);
     while from < end {
+        let empty = frame.get(from..end)?.iter().take_while(|code| **code == 1);
+        let empty = empty.count();
+        if empty > 0 {
+            from += empty;
+            // No zero follows the last block.
+            let zeros = empty - usize::from(from == end);
+            frame.get_mut(to..to + zeros)?.fill(0);
+            to += zeros;
+            continue;
+        }
         let code = *frame.get(from)?;
         let run = usize::from(code).checked_sub(1)?;
         let next = from + 1 + run;
