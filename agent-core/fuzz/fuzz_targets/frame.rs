@@ -5,7 +5,9 @@
 #![no_main]
 
 use agent_core::agent::AgentState;
-use agent_core::message::{CRC32, Command, FrameReader, PROTOCOL, Report, decode_frame, encode_frame};
+use agent_core::message::{
+    CRC32, Command, FrameReader, PROTOCOL, Report, decode_frame, encode_frame,
+};
 use agent_core_fuzz::blobs::SOUND;
 use agent_core_fuzz::oracle::{self, Call};
 use agent_core_fuzz::script::Script;
