@@ -180,7 +180,8 @@ impl AgentState {
         if mode != Mode::Holding {
             return self.issue(policy, Action::none(mode));
         }
-        let fade = 1.0 - blind_us as f32 / timing.fail_safe_us as f32;
+        // Less than `fail_safe_us`: it fits, and 32 bits are what the core converts by itself.
+        let fade = 1.0 - blind_us as u32 as f32 / timing.fail_safe_us as f32;
         let held = Action {
             force: self.held.force * fade,
             velocity: self.held.velocity.map(|v| v * fade),
@@ -196,7 +197,9 @@ impl AgentState {
 
     /// Moves the reckoned position along the issued velocity up to now.
     fn reckon(&mut self, now_us: u64) {
-        let elapsed = now_us.saturating_sub(self.position_at_us) as f32 * 1e-6;
+        // Nobody goes on moving for an hour unseen.
+        let elapsed_us = now_us.saturating_sub(self.position_at_us);
+        let elapsed = elapsed_us.min(u32::MAX.into()) as u32 as f32 * 1e-6;
         for (x, v) in self.position.iter_mut().zip(self.velocity) {
             *x += v * elapsed;
         }
