@@ -7,7 +7,7 @@ use crate::plot::{PALETTE, banded};
 use crate::study_policy::missing;
 use crate::trial::{Controls, Setting, Trial};
 use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::fkpp_1d::{GRID, PROBLEM, WINDOW};
+use agent_sim::problem::fkpp_1d::{GRID, PROBLEM};
 use agent_sim::report::{Sweep, sweep_picture};
 use anyhow::ensure;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ struct Contender {
     policy: Arc<PolicyFile>,
 }
 
-/// By rising window. The shipped policy stands for its own unless there is another.
+/// By rising window. The shipped policy is not among them: it was trained for other things too.
 fn contenders(scope: &Scope) -> anyhow::Result<Vec<Contender>> {
     let mut all = Vec::new();
     for varied in scope.study_policies(&PROBLEM, PREFIX)? {
@@ -42,12 +42,6 @@ fn contenders(scope: &Scope) -> anyhow::Result<Vec<Contender>> {
         all.push(Contender {
             window,
             policy: varied.policy,
-        });
-    }
-    if all.iter().all(|contender| contender.window != WINDOW) {
-        all.push(Contender {
-            window: WINDOW,
-            policy: scope.policy(&PROBLEM)?,
         });
     }
     all.sort_by_key(|contender| contender.window);
