@@ -259,10 +259,19 @@ pub fn fuzzer() -> Result<PathBuf> {
     Ok(installed)
 }
 
-/// Finds a nightly toolchain with Miri and prepares its standard library.
+/// Finds a nightly toolchain with Miri, or asks rustup for it, and prepares its standard library.
 pub fn miri() -> Result<()> {
-    let setup = crate::sanitize::miri("setup");
-    if succeeds_within(&mut { setup }, Duration::from_secs(300)) {
+    let patience = Duration::from_secs(300);
+    let prepared = || succeeds_within(&mut crate::sanitize::miri("setup"), patience);
+    if prepared() {
+        return Ok(());
+    }
+    println!("no nightly toolchain with Miri yet: asking rustup for it");
+    let mut install = Command::new("rustup");
+    // To the nightly that is there: another one is for its owner to choose.
+    install.args(["component", "add", "--toolchain", "nightly"]);
+    install.args(["miri", "rust-src"]);
+    if succeeds_within(&mut install, patience) && prepared() {
         return Ok(());
     }
     bail!(
