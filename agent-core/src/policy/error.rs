@@ -218,7 +218,7 @@ phrases! {
         NotAShare: "must be positive and at most 1",
         NoDomain: "must span a finite domain",
         NeedsThePlane: "needs two axes",
-        UnusableDisc: "has a disc that is not finite or smaller than a thousandth of the domain's coordinates",
+        UnusableDisc: "has a disc that is not finite, or smaller than a thousandth of the domain's coordinates or than 1e-15",
         NotBeforeFailSafe: "must be below timing.fail_safe_us",
         FrequencyTooHigh: "must be finite and at most 1e6",
         LayerWidth: "has a layer without outputs or with over 4096",

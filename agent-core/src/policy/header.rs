@@ -445,7 +445,8 @@ impl Limits {
         // A position in single precision is off by up to 6e-8 of the farthest coordinate, and a
         // disc is cleared by a few ten-thousandths of its radius: below this the one would exceed
         // the other.
-        let large = |radius: f32| positive(radius) && radius >= 1e-3 * farthest;
+        // Nor are squares of what is smaller than 1e-15 sure to be normal numbers.
+        let large = |radius: f32| positive(radius) && radius >= (1e-3 * farthest).max(1e-15);
         let clear = |disc: &Disc| disc.centre.iter().all(|x| x.is_finite()) && large(disc.radius);
         if !self.keep_out.iter().all(clear) {
             return field(FieldName::KeepOut, Fault::UnusableDisc);
