@@ -463,6 +463,11 @@ fn every_field_that_cannot_be_run_is_named() {
         }),
     ];
     let in_the_plane: &[(&str, Change)] = &[
+        // In a world so small that squares of its lengths are no normal numbers.
+        ("limits.keep_out", |h| {
+            (h.limits.low, h.limits.high) = ([0.0; 2], [1e-15; 2]);
+            h.limits.keep_out[0].radius = 5e-16;
+        }),
         // A second channel doubles what the branch reads.
         ("network.branch", |h| {
             let _ = h.sensing.channels.push(Channel::Slope);
