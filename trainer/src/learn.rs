@@ -128,12 +128,20 @@ pub struct Hardening {
     pub deadly_episodes: f64,
     /// Largest share of the agents that die in one, at random times.
     pub deaths: f64,
+    /// The share of the episode in which they do: what dies at the very end cannot be made good.
+    #[serde(default = "whole_episode")]
+    pub deaths_by: f64,
     /// Largest standard deviation of sensor noise; every episode draws its own.
     pub sensor_noise: f64,
     /// Largest standard deviation of actuator noise; every episode draws its own.
     pub actuator_noise: f64,
     /// Most steps by which actions come late; every episode draws its own.
     pub delay: usize,
+}
+
+/// What runs of before there was a choice did.
+fn whole_episode() -> f64 {
+    1.0
 }
 
 impl Hardening {
@@ -145,6 +153,7 @@ impl Hardening {
             scatter: 0.0,
             deadly_episodes: 0.0,
             deaths: 0.0,
+            deaths_by: whole_episode(),
             sensor_noise: 0.0,
             actuator_noise: 0.0,
             delay: 0,
@@ -165,9 +174,10 @@ impl Hardening {
         }
         if rng.random_bool(self.deadly_episodes) {
             let share = rng.random_range(0.0..=self.deaths);
+            let last = ((self.deaths_by * closed_loop.horizon as f64) as usize).max(1);
             for dies_at in &mut trial.dies_at {
                 if rng.random_bool(share) {
-                    *dies_at = rng.random_range(0..closed_loop.horizon);
+                    *dies_at = rng.random_range(0..last);
                 }
             }
         }

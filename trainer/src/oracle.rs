@@ -10,6 +10,8 @@ use crate::rollout::ClosedLoop;
 use crate::trial::Trial;
 use agent_sim::problem::{Episode, Headline, Problem, Records};
 use indicatif::{ProgressBar, ProgressStyle};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 
 /// How plans are sought.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,17 +37,48 @@ const TOGETHER: usize = 16;
 /// gives the first actions a gradient to go by.
 const ON_THE_WAY: f64 = 0.01;
 
+/// Agents that fall silent at half of the episode; the plan knows beforehand who.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Crash {
+    /// The share of the agents, rounded to whole ones.
+    pub share: f64,
+    /// Who they are is drawn by it, for each episode anew.
+    pub seed: u64,
+}
+
+impl Crash {
+    fn befall(self, trials: &mut [Trial], horizon: usize) {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        for trial in trials {
+            let agents = trial.dies_at.len();
+            let victims = (self.share * agents as f64).round() as usize;
+            for victim in rand::seq::index::sample(&mut rng, agents, victims) {
+                trial.dies_at[victim] = horizon / 2;
+            }
+        }
+    }
+}
+
 /// Seeks the best plan for each episode.
-pub fn plan(problem: &Problem, agents: usize, episodes: &[Episode], search: Search) -> Vec<Found> {
+pub fn plan(
+    problem: &Problem,
+    agents: usize,
+    episodes: &[Episode],
+    crash: Option<Crash>,
+    search: Search,
+) -> Vec<Found> {
     let config = PolicyConfig::of(problem);
     let horizon = match problem.scoring.records {
         Records::AfterAction => problem.horizon,
         Records::BeforeAction => problem.horizon - 1,
     };
     let closed_loop = ClosedLoop::<f32>::new(problem, agents, horizon, &config);
-    let trials: Vec<Trial> = (episodes.iter())
+    let mut trials: Vec<Trial> = (episodes.iter())
         .map(|episode| Trial::plain(problem, agents, episode.clone()))
         .collect();
+    if let Some(crash) = crash {
+        crash.befall(&mut trials, horizon);
+    }
     let bar = ProgressBar::new((episodes.len().div_ceil(TOGETHER) * search.iterations) as u64);
     let style = ProgressStyle::with_template("planning {bar:30} {pos}/{len} eta {eta}  {msg}");
     bar.set_style(style.expect("a valid template"));
@@ -112,4 +145,33 @@ fn plan_together(
         bar.inc(1);
     }
     found.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_sim::problem;
+    use agent_sim::test_set::EpisodeSet;
+
+    #[test]
+    fn a_share_of_the_agents_falls_silent_half_way_others_in_each_episode() {
+        let heat = problem::by_name("heat-2d").unwrap();
+        let episode = EpisodeSet::Fresh.episode(heat, 0, 0).unwrap();
+        let mut trials = vec![Trial::plain(heat, 16, episode); 8];
+        let crash = Crash {
+            share: 0.3,
+            seed: 1,
+        };
+        crash.befall(&mut trials, 100);
+        for trial in &trials {
+            let silent = trial.dies_at.iter().filter(|&&at| at == 50).count();
+            let untouched = trial.dies_at.iter().filter(|&&at| at == usize::MAX).count();
+            assert_eq!((silent, untouched), (5, 11));
+        }
+        assert!(
+            trials
+                .iter()
+                .any(|trial| trial.dies_at != trials[0].dies_at)
+        );
+    }
 }

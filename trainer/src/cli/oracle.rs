@@ -3,14 +3,15 @@
 use super::use_threads;
 use agent_sim::problem;
 use agent_sim::test_set::EpisodeSet;
-use anyhow::Result;
-use trainer::oracle::{Search, plan};
+use anyhow::{Result, bail};
+use trainer::oracle::{Crash, Search, plan};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   trainer oracle heat-1d
   trainer oracle density-2d --iterations 1000 --episodes 8
+  trainer oracle heat-2d --crash 0.3
   trainer oracle turbulence-2d --variant as-published")]
 pub struct Arguments {
     /// The control problem, e.g. heat-1d.
@@ -24,12 +25,15 @@ pub struct Arguments {
     /// How many of them [default: all of a table, 50 fresh ones].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     episodes: Option<u32>,
-    /// Seed of fresh episodes.
+    /// Seed of fresh episodes and of crashes.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Agents [default: the problem's].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
     agents: Option<u32>,
+    /// Share of the agents that fall silent at half of the episode; plans know beforehand who.
+    #[arg(long, value_name = "SHARE")]
+    crash: Option<f64>,
     /// Steps of the search per episode.
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
@@ -59,7 +63,14 @@ pub fn run(arguments: Arguments) -> Result<()> {
         iterations: arguments.iterations as usize,
         rate: arguments.rate,
     };
-    let found = plan(&problem, agents, &episodes, search);
+    if let Some(share) = arguments.crash.filter(|share| !(0.0..=1.0).contains(share)) {
+        bail!("--crash {share} is not a share from 0 to 1; try 0.3");
+    }
+    let crash = arguments.crash.map(|share| Crash {
+        share,
+        seed: arguments.seed,
+    });
+    let found = plan(&problem, agents, &episodes, crash, search);
     let count = found.len() as f64;
     let mean =
         |value: fn(&trainer::oracle::Found) -> f64| found.iter().map(value).sum::<f64>() / count;
@@ -69,13 +80,17 @@ pub fn run(arguments: Arguments) -> Result<()> {
         let report = serde_json::json!({
             "problem": problem.name, "variant": arguments.variant, "set": arguments.set.to_string(),
             "episodes": found.len(), "agents": agents, "iterations": arguments.iterations,
-            "no_control": idle, "oracle": best, "oracle_sd": variance.sqrt(),
+            "crash": arguments.crash, "no_control": idle, "oracle": best, "oracle_sd": variance.sqrt(),
         });
         println!("{report}");
         return Ok(());
     }
+    let silent = match arguments.crash {
+        Some(share) => format!(", {:.0} % of them silent from half way", 100.0 * share),
+        None => String::new(),
+    };
     println!(
-        "{}, {} episodes ({}), {agents} agents, {} iterations each",
+        "{}, {} episodes ({}), {agents} agents{silent}, {} iterations each",
         problem.name,
         found.len(),
         arguments.set,

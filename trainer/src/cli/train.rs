@@ -79,6 +79,9 @@ pub struct Arguments {
     /// Largest share of the agents that die in such an episode.
     #[arg(long, value_name = "SHARE")]
     deaths: Option<f64>,
+    /// They die within this first share of an episode.
+    #[arg(long, value_name = "SHARE")]
+    deaths_by: Option<f64>,
     /// Largest standard deviation of sensor noise.
     #[arg(long, value_name = "SD")]
     sensor_noise: Option<f64>,
@@ -122,6 +125,7 @@ impl Arguments {
             least("--actuator-noise", self.actuator_noise, 0.0, 0.02),
             share("--deadly-episodes", self.deadly_episodes),
             share("--deaths", self.deaths),
+            share("--deaths-by", self.deaths_by),
         ];
         for (flag, value, range, example) in numbers {
             if let Some(value) = value.filter(|value| !range.contains(value)) {
@@ -168,6 +172,7 @@ impl Arguments {
         set(&mut hardening.scatter, &self.scatter);
         set(&mut hardening.deadly_episodes, &self.deadly_episodes);
         set(&mut hardening.deaths, &self.deaths);
+        set(&mut hardening.deaths_by, &self.deaths_by);
         set(&mut hardening.sensor_noise, &self.sensor_noise);
         set(&mut hardening.actuator_noise, &self.actuator_noise);
         set(&mut hardening.delay, &self.delay);
