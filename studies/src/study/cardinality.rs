@@ -2,7 +2,7 @@
 
 use super::{Scope, Study, curve_of};
 use crate::cell::{Cell, Figure, Outcomes};
-use crate::findings::{Bar, Findings, Picture, Table, Verdict, share_within};
+use crate::findings::{Bar, Findings, Picture, Table, Verdict, share, share_within};
 use crate::trial::{Controls, Setting, Trial};
 use agent_sim::problem::{self, Problem};
 use agent_sim::report::{Reference, Sweep, SweepPanel, line, sweep_panels};
@@ -49,10 +49,102 @@ fn published(problem: &Problem) -> Option<([f64; 2], &'static str)> {
         "density-2d" => Some((
             [0.25, 64.0],
             "fans add up: a larger swarm carries the cloud past its target, too slowly for outputs \
-             to alternate, so the governor sees nothing; a smaller one has not the speed",
+             to alternate, so the governor sees little; a smaller one has not the speed",
         )),
         _ => None,
     }
+}
+
+/// A row of the paper's zero-shot table whose swarm is another than that of its results table.
+struct ZeroShot {
+    problem: &'static str,
+    /// Circumference, grid points and steps, where they differ too.
+    circle: Option<(f64, usize, usize)>,
+    /// The number that the paper trained with.
+    trained: usize,
+    /// The smallest and the largest that it calls stable.
+    ends: [usize; 2],
+    /// Its errors there, over that of the trained number.
+    published: [f64; 2],
+}
+
+const ZERO_SHOT: [ZeroShot; 5] = [
+    ZeroShot::new("fkpp-1d", 30, [20, 150], [1.1497, 1.2873]),
+    ZeroShot::new("heat-1d", 30, [15, 120], [1.4565, 2.0786]),
+    ZeroShot {
+        circle: Some((32.0, 256, 400)),
+        ..ZeroShot::new("ks-1d", 30, [15, 90], [0.9975, 1.1442])
+    },
+    ZeroShot::new("ks-2d", 196, [144, 256], [0.4502, 2.3010]),
+    ZeroShot::new("density-2d", 16, [4, 1024], [1.4153, 0.8371]),
+];
+
+impl ZeroShot {
+    const fn new(
+        problem: &'static str,
+        trained: usize,
+        ends: [usize; 2],
+        published: [f64; 2],
+    ) -> Self {
+        Self {
+            problem,
+            circle: None,
+            trained,
+            ends,
+            published,
+        }
+    }
+
+    fn cell(&self, agents: usize) -> String {
+        format!("zero-shot, {}, {agents}", self.problem)
+    }
+
+    fn trial(&self, scope: &Scope, agents: usize) -> anyhow::Result<Trial> {
+        let problem = problem::by_name(self.problem)?;
+        let policy = Controls::Policy(scope.policy(problem)?);
+        let (setting, steps) = match self.circle {
+            None => (Setting::of(problem), problem.horizon),
+            Some((length, points, steps)) => {
+                let setting = Setting::of(problem).physics(&[("length", length)])?;
+                (setting.grid(points)?, steps)
+            }
+        };
+        Ok(Trial {
+            agents,
+            steps,
+            ..Trial::fresh(scope, setting, policy)
+        })
+    }
+
+    fn row(&self, outcomes: &Outcomes) -> anyhow::Result<Vec<String>> {
+        // Final errors, as in the paper's.
+        let error = |agents| -> anyhow::Result<Figure> {
+            Ok(outcomes.of(&self.cell(agents))?.figure("final"))
+        };
+        let home = error(self.trained)?;
+        let mut row = vec![
+            match self.circle {
+                Some((length, ..)) => format!("`{}`, length {length}", self.problem),
+                None => format!("`{}`", self.problem),
+            },
+            self.trained.to_string(),
+            home.text(),
+        ];
+        for (agents, published) in self.ends.into_iter().zip(self.published) {
+            let relative = error(agents)?.mean / home.mean;
+            row.extend([
+                agents.to_string(),
+                share_within(relative, WORKS),
+                share(published),
+            ]);
+        }
+        Ok(row)
+    }
+}
+
+/// The swarms of the paper's zero-shot table; a quick run leaves them out.
+fn zero_shot(scope: &Scope) -> &'static [ZeroShot] {
+    scope.pick(&[], &ZERO_SHOT)
 }
 
 /// The aim for all problems.
@@ -83,6 +175,11 @@ impl Study for Cardinality {
                     };
                     cells.push(Cell::new(name(problem, &trial.controls, agents), trial));
                 }
+            }
+        }
+        for row in zero_shot(scope) {
+            for agents in [row.trained].into_iter().chain(row.ends) {
+                cells.push(Cell::new(row.cell(agents), row.trial(scope, agents)?));
             }
         }
         Ok(cells)
@@ -216,6 +313,25 @@ impl Study for Cardinality {
         findings
             .tables
             .push(Table::new("All points", &head, points));
+        let rows = zero_shot(scope).iter().map(|row| row.row(outcomes));
+        let rows: Vec<Vec<String>> = rows.collect::<anyhow::Result<_>>()?;
+        if !rows.is_empty() {
+            let head = [
+                "",
+                "the paper trained with",
+                "error",
+                "agents",
+                "",
+                "the paper",
+                "agents",
+                "",
+                "the paper",
+            ];
+            let title = "The shipped policies in the swarms of the paper's zero-shot table, where those \
+                         are not the ones above: final errors, over that with as many agents as the \
+                         paper trained with";
+            findings.tables.push(Table::new(title, &head, rows));
+        }
         let references = [Reference {
             name: "250 %".to_owned(),
             y: WORKS,

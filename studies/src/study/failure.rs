@@ -2,7 +2,8 @@
 
 use super::{Scope, Study, figures, relative_picture};
 use crate::cell::{Cell, Figure, Outcomes};
-use crate::findings::{Bar, Findings, Table, Verdict, share_within};
+use crate::findings::{Bar, Findings, Table, Verdict, share, share_within};
+use crate::oracle::Oracle;
 use crate::trial::{Controls, Setting, Trial};
 use agent_sim::fault::{Fault, Kind, Who};
 use agent_sim::problem::{self, Drives, Problem};
@@ -185,7 +186,7 @@ impl Study for Failure {
             "victims",
         ]);
         let shares = shares(scope);
-        let mut kept = 0;
+        let mut ratios = Vec::new();
         let mut bounded = Vec::new();
         for problem in problem::ALL {
             for controls in ["no control", "proportional", "policy"] {
@@ -197,7 +198,7 @@ impl Study for Failure {
             let hit =
                 |mishap, share| figure(&name(problem, "policy", mishap, Spread::Random, share));
             let ratio = hit(Mishap::Crash, JUDGED)?.mean / without;
-            kept += usize::from(ratio <= MOST);
+            ratios.push((problem.name, ratio));
             let dead = victims(problem, JUDGED);
             let what = format!("`{}`, {dead} of {} crash", problem.name, problem.agents);
             let bar = Bar::at_most_share(what, ratio, ALL);
@@ -212,6 +213,7 @@ impl Study for Failure {
             );
             bounded.push(Bar::at_most(what, stuck.mean, nobody.mean));
         }
+        let kept = ratios.iter().filter(|(_, ratio)| *ratio <= MOST).count();
         let verdict = match kept >= 6 {
             true => Verdict::Met,
             false => Verdict::Missed(format!("missed by {}", 6 - kept)),
@@ -275,6 +277,7 @@ impl Study for Failure {
         findings
             .tables
             .push(feedback(scope, outcomes, &mut findings.csv)?);
+        findings.tables.push(plans(&ratios)?);
         Ok(findings)
     }
 }
@@ -325,16 +328,45 @@ fn feedback(
     Ok(Table::new(title, &head, rows))
 }
 
+/// What plans lose that know the episode and who will crash, beside the policies.
+fn plans(policies: &[(&str, f64)]) -> anyhow::Result<Table> {
+    let mut rows = Vec::new();
+    for oracle in Oracle::all()? {
+        let (Some(crash), Some(ratio)) = (oracle.crash, oracle.crash_ratio()?) else {
+            continue;
+        };
+        let policy = policies.iter().find(|(name, _)| *name == oracle.problem);
+        rows.push(vec![
+            format!("`{}`", oracle.problem),
+            oracle.error.to_owned(),
+            crash.to_owned(),
+            share(ratio),
+            policy.map_or("–".to_owned(), |(_, ratio)| share(*ratio)),
+            format!("`{} --crash {JUDGED}`", oracle.command),
+            oracle.note.to_owned(),
+        ]);
+    }
+    let head = [
+        "",
+        "plan without faults",
+        "30 % crash",
+        "plan",
+        "policy",
+        "measured by",
+        "",
+    ];
+    let title = "Plans that know the episode and, beforehand, who will crash";
+    Ok(Table::new(title, &head, rows))
+}
+
 /// Why a problem may miss its bar.
 fn reason(problem: &Problem) -> &'static str {
     match problem.name {
-        "heat-1d" | "fkpp-1d" => {
+        "heat-1d" | "fkpp-1d" | "heat-2d" | "heat-2d-obstacles" => {
             "without faults the error is small because every place is covered; the others have half \
-             an episode to close the gaps, with limited speed and force"
-        }
-        "heat-2d" | "heat-2d-obstacles" => {
-            "trained with few losses: with many, the error without faults was four times as large \
-             and that under losses hardly smaller"
+             an episode to close the gaps, with limited speed and force, and see what is missing only \
+             once it shows in the field. Even plans that know beforehand who will crash lose half as \
+             much again or more, see the last table"
         }
         "density-2d" => {
             "a third of the fans is a third of the speed at which the cloud can be carried"

@@ -3,10 +3,10 @@
 use super::{Scope, Study};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Table as Rows, Verdict};
+use crate::oracle::Oracle;
 use crate::trial::{Controls, Setting, Trial};
 use agent_sim::problem::{self, Headline};
 use agent_sim::table::number;
-use anyhow::Context;
 
 /// All problems on the published test episodes.
 pub struct Table;
@@ -113,9 +113,6 @@ const PUBLISHED: [Published; 9] = [
 /// The final error that `ks-1d` has to reach besides.
 const KS_1D_FINAL: f64 = 7e-5;
 
-/// What plans with full knowledge reach, measured by the trainer.
-const ORACLE: &str = include_str!("../../data/oracle.csv");
-
 impl Published {
     fn name(&self) -> String {
         let variant = self.variant.map(|v| format!(" {v}"));
@@ -133,13 +130,6 @@ impl Published {
     fn cell(&self, controls: &str) -> String {
         format!("{}, {controls}", self.name())
     }
-}
-
-/// Error, number of episodes, command and note of a problem's oracle.
-fn oracle(problem: &str) -> Option<[&'static str; 4]> {
-    let mut rows = ORACLE.lines().skip(1).map(|line| line.split(','));
-    let mut row = rows.find_map(|mut row| (row.next() == Some(problem)).then_some(row))?;
-    Some([row.next()?, row.next()?, row.next()?, row.next()?])
 }
 
 impl Study for Table {
@@ -174,6 +164,7 @@ impl Study for Table {
     fn conclude(&self, _: &Scope, outcomes: &Outcomes) -> anyhow::Result<Findings> {
         let mut findings = Findings::default();
         findings.csv_head(&["problem", "controller", "figure"]);
+        let oracles = Oracle::all()?;
         let mut rows = Vec::new();
         for row in &PUBLISHED {
             let problem = problem::by_name(row.problem)?;
@@ -201,7 +192,8 @@ impl Study for Table {
                 }
             }
             let ours = figure("policy", "headline")?;
-            let known = oracle(row.problem).filter(|_| row.variant.is_none());
+            let mut known = oracles.iter();
+            let known = known.find(|o| o.problem == row.problem && row.variant.is_none());
             rows.push(vec![
                 format!("`{}`", row.name()),
                 match problem.scoring.headline {
@@ -213,13 +205,12 @@ impl Study for Table {
                 spread("no control")?,
                 spread("proportional")?,
                 format!("**{}**", spread("policy")?),
-                known.map_or("–".to_owned(), |[error, episodes, _, note]| {
-                    let note = if note.is_empty() {
-                        String::new()
-                    } else {
-                        format!(", {note}")
+                known.map_or("–".to_owned(), |oracle| {
+                    let note = match oracle.note {
+                        "" => String::new(),
+                        note => format!(", {note}"),
                     };
-                    format!("{error} (n = {episodes}{note})")
+                    format!("{} (n = {}{note})", oracle.error, oracle.episodes)
                 }),
                 row.dpc.to_owned(),
                 row.best_rl.to_owned(),
@@ -253,17 +244,7 @@ impl Study for Table {
                 ));
             }
         }
-        let commands: anyhow::Result<Vec<String>> = ORACLE
-            .lines()
-            .skip(1)
-            .map(|line| {
-                let command = line
-                    .split(',')
-                    .nth(3)
-                    .context("data/oracle.csv lacks a command")?;
-                Ok(format!("`{command}`"))
-            })
-            .collect();
+        let commands: Vec<String> = oracles.iter().map(|o| format!("`{}`", o.command)).collect();
         findings.about = vec![
             "Mean squared errors on the published test episodes, ± two standard deviations over the \
              episodes, as the paper has it. The paper's columns (DPC, the best of its four RL methods, \
@@ -274,7 +255,7 @@ impl Study for Table {
                 "The oracle optimises all actions of each known episode; it stands here as measured by \
                  {} (studies/data/oracle.csv), on the first n episodes. Where it did not converge, a \
                  policy can be better.",
-                commands?.join(", ")
+                commands.join(", ")
             ),
         ];
         let head = [
@@ -291,23 +272,5 @@ impl Study for Table {
         ];
         findings.tables.push(Rows::new("Errors", &head, rows));
         Ok(findings)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_oracles_figures_are_numbers_of_known_problems() {
-        for line in ORACLE.lines().skip(1) {
-            let name = line.split(',').next().unwrap();
-            problem::by_name(name).unwrap();
-            let [error, episodes, command, _] = oracle(name).unwrap();
-            assert!(error.parse::<f64>().unwrap() > 0.0);
-            assert!(episodes.parse::<usize>().unwrap() > 0);
-            assert!(command.contains(name));
-        }
-        assert!(oracle("turbulence-2d").is_none());
     }
 }
