@@ -116,6 +116,24 @@ const TRACKING: &[(Term, f64)] = &[
     (Term::Obstacle, 10.0),
 ];
 
+/// What most problems have in common; what every problem has of its own is nothing here.
+const COMMON: Own = Own {
+    window: 0,
+    gains: [0.0; 3],
+    wide: None,
+    weights: TRACKING,
+    rate: 1e-3,
+    batch: 32,
+    pool: 0,
+    substeps: None,
+    horizon: None,
+    agents: &[],
+    deaths: [0.0, 0.0, 1.0],
+    noise: [0.0, 0.0],
+    steps: 0,
+    quick: Quick { steps: 0, batch: 0 },
+};
+
 fn own(problem: &Problem) -> Own {
     use Term::{Centroid, Collision, Effort, Final, Late, Track};
     let quick = |steps, batch| Quick { steps, batch };
@@ -123,18 +141,11 @@ fn own(problem: &Problem) -> Own {
         "heat-1d" => Own {
             window: 20,
             gains: [0.3, 1.0, 0.0],
-            wide: None,
-            weights: TRACKING,
-            rate: 1e-3,
-            batch: 32,
-            pool: 0,
-            substeps: None,
-            horizon: None,
             agents: &[4, 8, 8, 16],
             deaths: [0.3, 0.3, 1.0],
-            noise: [0.0, 0.0],
             steps: 1000,
             quick: quick(250, 32),
+            ..COMMON
         },
         // Losses in every episode stand in for smaller swarms, and the governor sees to larger ones;
         // seeing across the gaps that losses leave helps. Without noise in training the policy
@@ -142,18 +153,13 @@ fn own(problem: &Problem) -> Own {
         "fkpp-1d" => Own {
             window: 40,
             gains: [3.0, 10.0, 0.0],
-            wide: None,
-            weights: TRACKING,
-            rate: 1e-3,
             batch: 64,
-            pool: 0,
-            substeps: None,
-            horizon: None,
             agents: &[20],
             deaths: [1.0, 0.5, 1.0],
             noise: [0.01, 0.02],
             steps: 2400,
             quick: quick(150, 16),
+            ..COMMON
         },
         // Losses early enough to be made good halve the error under losses, for half as much again
         // without. More variety costs more than it gives: with 9, 16 and 36 agents alike the error is
@@ -161,70 +167,53 @@ fn own(problem: &Problem) -> Own {
         "heat-2d" | "heat-2d-obstacles" => Own {
             window: 16,
             gains: [1.0, 0.0, 0.0],
-            wide: None,
-            weights: TRACKING,
-            rate: 1e-3,
             batch: 64,
-            pool: 0,
-            substeps: None,
             horizon: Some(100),
             agents: &[16, 16, 16, 25],
             deaths: [0.7, 0.4, 0.6],
-            noise: [0.0, 0.0],
             steps: 2500,
             quick: quick(200, 16),
+            ..COMMON
         },
         // Eight agents cannot push one phase of the fourth wave; its decay sets the end. Seeing as far
         // as the neighbours and beyond is what beats plain feedback.
         "ks-1d" => Own {
             window: 64,
             gains: [1.0, 3.0, 0.0],
-            wide: None,
             weights: &[(Track, 10.0), (Final, 2000.0)],
-            rate: 1e-3,
-            batch: 32,
             pool: 256,
-            substeps: None,
-            horizon: None,
             agents: &[8],
-            deaths: [0.0, 0.0, 1.0],
-            noise: [0.0, 0.0],
             steps: 2000,
             quick: quick(200, 32),
+            ..COMMON
         },
         // With 64 agents the field cannot be held at all. Larger swarms in training are what keeps
         // them stable: this instability does not alternate, so the governor cannot see it.
         "ks-2d" => Own {
             window: 16,
             gains: [0.2, 0.0, 0.0],
-            wide: None,
             weights: &[(Track, 1.0), (Final, 10.0), (Effort, 1e-4)],
-            rate: 1e-3,
             batch: 16,
             pool: 48,
             substeps: Some(4),
-            horizon: None,
             agents: &[100, 100, 100, 100, 144, 256],
             deaths: [0.3, 0.3, 1.0],
-            noise: [0.0, 0.0],
             steps: 700,
             quick: quick(80, 4),
+            ..COMMON
         },
         "turbulence-2d" => Own {
             window: 20,
             gains: [0.3, 0.0, 0.0],
-            wide: None,
             weights: &[(Late, 1.0), (Final, 1.0), (Effort, 1e-5)],
             rate: 2e-3,
             batch: 8,
             pool: 64,
-            substeps: None,
-            horizon: None,
             agents: &[49, 64, 64, 100, 256],
             deaths: [0.5, 0.35, 1.0],
-            noise: [0.0, 0.0],
             steps: 350,
             quick: quick(40, 4),
+            ..COMMON
         },
         // Long training is what pays here: it is still getting better after thousands of steps.
         "density-2d" => Own {
@@ -238,16 +227,12 @@ fn own(problem: &Problem) -> Own {
                 (Effort, 1e-3),
                 (Collision, 1.0),
             ],
-            rate: 1e-3,
             batch: 64,
-            pool: 0,
-            substeps: None,
-            horizon: None,
             agents: &[4, 9, 9, 9, 9, 9, 16, 16, 36, 64],
             deaths: [0.4, 0.4, 0.6],
-            noise: [0.0, 0.0],
             steps: 5500,
             quick: quick(150, 16),
+            ..COMMON
         },
         other => unreachable!("no recipe for {other}"),
     }
