@@ -148,8 +148,8 @@ fn own(problem: &Problem) -> Own {
             ..COMMON
         },
         // Losses in every episode stand in for smaller swarms, and the governor sees to larger ones;
-        // seeing across the gaps that losses leave helps. Without noise in training the policy
-        // amplifies it tenfold.
+        // seeing across the gaps that losses leave helps. Trained without noise, the paper's
+        // lowest makes the error ten times as large.
         "fkpp-1d" => Own {
             window: 40,
             gains: [3.0, 10.0, 0.0],
@@ -161,8 +161,8 @@ fn own(problem: &Problem) -> Own {
             quick: quick(150, 16),
             ..COMMON
         },
-        // Losses early enough to be made good halve the error under losses, for half as much again
-        // without. More variety costs more than it gives: with 9, 16 and 36 agents alike the error is
+        // Many losses, early enough to be made good: about half the error under losses, for half as
+        // much again without. More variety costs more than it gives: with 9, 16 and 36 agents alike the error is
         // four times as large.
         "heat-2d" | "heat-2d-obstacles" => Own {
             window: 16,

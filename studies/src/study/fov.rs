@@ -167,7 +167,7 @@ impl Study for FieldOfView {
                 }
             };
             let what = format!("{agents} agents");
-            let bar = "error falls as the window widens, up to a best window";
+            let bar = "a wider window is better than the smallest";
             findings.bars.push(Bar::holds(what, bar, text, verdict));
             let points = points.into_iter().map(|(window, f)| (window as f64, f));
             series.push(banded(format!("{agents} agents"), PALETTE[index], points));
