@@ -8,7 +8,8 @@ use std::{
 use xtask::{c_example, observations::Blob};
 
 use crate::{
-    firmware::{root, succeed, target_folder},
+    command::succeed,
+    firmware::{root, target_folder},
     setup::{C_COMPILER, TARGET, Toolchain},
 };
 

@@ -4,10 +4,9 @@ use anyhow::{Context, Result, bail};
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-use crate::{board::Image, setup::Toolchain};
+use crate::{board::Image, command::succeed, setup::Toolchain};
 
 /// The workspace's folder.
 pub fn root() -> &'static Path {
@@ -67,20 +66,4 @@ pub fn check_agent_core(toolchain: &Toolchain) -> Result<()> {
         succeed(&mut cargo)?;
     }
     Ok(())
-}
-
-/// Runs a command in the workspace's folder.
-pub fn succeed(command: &mut Command) -> Result<()> {
-    let status = command.current_dir(root()).status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => bail!("{} ended with {status}", name(command)),
-        Err(error) => bail!("cannot run {}: {error}", name(command)),
-    }
-}
-
-fn name(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let words: Vec<_> = words.map(|w| w.to_string_lossy()).collect();
-    format!("`{}`", words.join(" "))
 }

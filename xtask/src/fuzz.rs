@@ -10,7 +10,8 @@ use std::{
 };
 
 use crate::{
-    firmware::{built_apart, root, succeed},
+    command::succeed,
+    firmware::{built_apart, root},
     setup,
 };
 

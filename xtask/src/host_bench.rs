@@ -3,10 +3,7 @@
 
 use anyhow::Result;
 
-use crate::{
-    firmware::{built_apart, succeed},
-    stages::cargo,
-};
+use crate::{command::succeed, firmware::built_apart, stages::cargo};
 
 /// Builds and runs it.
 pub fn run() -> Result<()> {

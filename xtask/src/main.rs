@@ -9,6 +9,7 @@
 mod bench;
 mod board;
 mod c_library;
+mod command;
 mod endurance;
 mod firmware;
 mod fuzz;
@@ -202,7 +203,7 @@ fn firmware(task: Firmware) -> anyhow::Result<()> {
             })?;
             let elf = firmware::build(&toolchain, Image::of(board))?;
             let mut probe = Command::new("probe-rs");
-            firmware::succeed(probe.args(["run", "--chip", chip]).arg(elf)).context(
+            command::succeed(probe.args(["run", "--chip", chip]).arg(elf)).context(
                 "cannot flash (probe-rs comes with `cargo install probe-rs-tools --locked`)",
             )
         }

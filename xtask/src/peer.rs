@@ -18,7 +18,8 @@ use std::{
 };
 
 use crate::{
-    firmware::{root, succeed, target_folder},
+    command::succeed,
+    firmware::{root, target_folder},
     setup::{self, TARGET, Toolchain},
     stages::cargo,
 };

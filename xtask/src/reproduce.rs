@@ -4,7 +4,7 @@
 use anyhow::Result;
 use clap::Args;
 
-use crate::{firmware::succeed, stages::cargo};
+use crate::{command::succeed, stages::cargo};
 
 #[derive(Args)]
 pub struct Options {

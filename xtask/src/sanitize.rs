@@ -5,11 +5,7 @@
 use anyhow::Result;
 use std::{env, process::Command};
 
-use crate::{
-    firmware::{built_apart, succeed},
-    setup,
-    stages::cargo,
-};
+use crate::{command::succeed, firmware::built_apart, setup, stages::cargo};
 
 const ADDRESS: &str = "-Zsanitizer=address";
 

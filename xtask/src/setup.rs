@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::firmware::{built_apart, succeed};
+use crate::{command::succeed, firmware::built_apart};
 
 /// What a Cortex-M4F or M7 is called by rustc: the core of most nodes.
 pub const TARGET: &str = "thumbv7em-none-eabihf";

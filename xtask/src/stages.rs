@@ -12,7 +12,8 @@ use std::{
 use crate::{
     board::{Board, Image},
     c_library,
-    firmware::{self, succeed},
+    command::succeed,
+    firmware,
     fuzz::{self, Fuzzer},
     sanitize,
     setup::{self, Toolchain},
