@@ -18,8 +18,8 @@ use studies::{Mode, Scope, Study, runner};
     version,
     after_help = "\
 Examples:
-  reproduce --quick                          all studies with few episodes: minutes
-  reproduce --full                           all studies as published, into docs/results
+  reproduce --quick                          all studies with few episodes: under a minute
+  reproduce --full                           all studies, into docs/results: half an hour on two cores
   reproduce --full cardinality failure       these two
   reproduce --quick --policies runs/new      other policies: PROBLEM.policy in that folder"
 )]
