@@ -162,8 +162,8 @@ fn own(problem: &Problem) -> Own {
             ..COMMON
         },
         // Many losses, early enough to be made good: about half the error under losses, for half as
-        // much again without. More variety costs more than it gives: with 9, 16 and 36 agents alike the error is
-        // four times as large.
+        // much again without. More variety costs more than it gives: with 9, 16 and 36 agents alike
+        // the error is four times as large.
         "heat-2d" | "heat-2d-obstacles" => Own {
             window: 16,
             gains: [1.0, 0.0, 0.0],

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use std::{
     collections::VecDeque,
     io::{self, BufRead, BufReader, IsTerminal, PipeReader, Write},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -42,7 +42,7 @@ fn followed(command: &mut Command) -> io::Result<(ExitStatus, Vec<String>)> {
     let child = command.spawn();
     // The command has kept its ends of the pipe, which would never be closed.
     command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
-    let mut child: Child = child?;
+    let mut child = child?;
     let last = Arc::new(Mutex::new(VecDeque::new()));
     let reader = thread::spawn({
         let last = Arc::clone(&last);

@@ -364,9 +364,9 @@ fn reason(problem: &Problem) -> &'static str {
     match problem.name {
         "heat-1d" | "fkpp-1d" | "heat-2d" | "heat-2d-obstacles" => {
             "without faults the error is small because every place is covered; the others have half \
-             an episode to close the gaps, and see what is missing only once it shows in the field. It \
-             is knowledge that they lack, not means: plans that know beforehand who will crash lose \
-             little or nothing, see the last table"
+             an episode to close the gaps, and see what is missing only once it shows in the field. Not \
+             shown to be out of reach: on `heat-1d` and `heat-2d`, plans that know beforehand who will \
+             crash end below what the policies have without faults, see the last table"
         }
         "density-2d" => {
             "a third of the fans is a third of the speed at which the cloud can be carried"
