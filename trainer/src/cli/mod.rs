@@ -67,7 +67,7 @@ enum Command {
         /// The blob.
         policy: PathBuf,
     },
-    /// Seek the best actions for known episodes: what no policy can be expected to beat.
+    /// Seek the best actions for known episodes: what is possible with full knowledge.
     Oracle(oracle::Arguments),
     /// Time training steps.
     Bench(bench::Arguments),
