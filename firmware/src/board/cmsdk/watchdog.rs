@@ -36,8 +36,8 @@ impl CmsdkWatchdog {
 impl Watchdog for CmsdkWatchdog {
     fn feed(&mut self) {
         // The time is up, and the warning on its way: an emulator that was stopped may let the core
-        // go on before its timers have rung.
-        if self.register(0x04).read() == 0 {
+        // go on before its timers have rung. Its count then stands at 1, having been rounded up.
+        if self.register(0x04).read() <= 1 {
             return;
         }
         self.register(0xc00).write(UNLOCK);
