@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use std::{
     collections::VecDeque,
     io::{self, BufRead, BufReader, IsTerminal, PipeReader, Write},
+    mem,
     process::{Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
     thread,
@@ -12,63 +13,93 @@ use std::{
 
 use crate::firmware::root;
 
-/// So many of a failed command's last lines are part of the error.
-const LINES: usize = 40;
+/// So many of the lines that say what went wrong, and so many of the last ones, are part of the error.
+const TELLING: usize = 24;
+const LAST: usize = 12;
+
+/// A panic's message and what it compared follow the line that names it.
+const AFTER_A_PANIC: usize = 3;
 
 /// How long what a command has left running may hold its output open after it has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs a command in the workspace's folder. Where nobody watches, the end of what a failed one printed
+/// Runs a command in the workspace's folder. Where nobody watches, what a failed one said of its failure
 /// is part of the error: CI keeps the summary, and not always what scrolled by before it.
 pub fn succeed(command: &mut Command) -> Result<()> {
     command.current_dir(root());
     let watched = io::stdout().is_terminal() || io::stderr().is_terminal();
     let ended = match watched {
-        true => command.status().map(|status| (status, Vec::new())),
+        true => command.status().map(|status| (status, Digest::default())),
         false => followed(command),
     };
-    let (status, lines) = ended.with_context(|| format!("cannot run {}", name(command)))?;
+    let (status, digest) = ended.with_context(|| format!("cannot run {}", name(command)))?;
     if status.success() {
         return Ok(());
     }
-    let end: String = lines.iter().map(|line| format!("\n  | {line}")).collect();
-    bail!("{} ended with {status}{end}", name(command))
+    let lines = digest.telling.iter().chain(&digest.last);
+    let lines: String = lines.map(|line| format!("\n  | {line}")).collect();
+    bail!("{} ended with {status}{lines}", name(command))
 }
 
-/// Runs a command, passes on what it prints, and returns the last lines of that.
-fn followed(command: &mut Command) -> io::Result<(ExitStatus, Vec<String>)> {
+/// What of a command's output explains its failure.
+#[derive(Default)]
+struct Digest {
+    /// The first lines that name a failed test, a panic or an error.
+    telling: Vec<String>,
+    last: VecDeque<String>,
+    /// So many lines still belong to a panic.
+    of_panic: usize,
+}
+
+impl Digest {
+    fn add(&mut self, line: &str) {
+        let panics = line.contains("panicked at");
+        let fails = line.ends_with("... FAILED") || line.trim_start().starts_with("error");
+        if (panics || fails || self.of_panic > 0) && self.telling.len() < TELLING {
+            self.telling.push(line.to_owned());
+        }
+        self.of_panic = match panics {
+            true => AFTER_A_PANIC,
+            false => self.of_panic.saturating_sub(1),
+        };
+        if self.last.len() == LAST {
+            self.last.pop_front();
+        }
+        self.last.push_back(line.to_owned());
+    }
+}
+
+/// Runs a command, passes on what it prints, and returns what matters of that.
+fn followed(command: &mut Command) -> io::Result<(ExitStatus, Digest)> {
     let (output, input) = io::pipe()?;
     command.stdout(input.try_clone()?).stderr(input);
     let child = command.spawn();
     // The command has kept its ends of the pipe, which would never be closed.
     command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
     let mut child = child?;
-    let last = Arc::new(Mutex::new(VecDeque::new()));
+    let digest = Arc::new(Mutex::new(Digest::default()));
     let reader = thread::spawn({
-        let last = Arc::clone(&last);
-        move || pass_on(output, &last)
+        let digest = Arc::clone(&digest);
+        move || pass_on(output, &digest)
     });
     let status = child.wait()?;
     let end = Instant::now();
     while !reader.is_finished() && end.elapsed() < PATIENCE {
         thread::sleep(Duration::from_millis(5));
     }
-    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok((status, last.drain(..).collect()))
+    let mut digest = digest.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok((status, mem::take(&mut *digest)))
 }
 
 /// Prints lines until there are no more.
-fn pass_on(output: PipeReader, last: &Mutex<VecDeque<String>>) {
+fn pass_on(output: PipeReader, digest: &Mutex<Digest>) {
     let mut output = BufReader::new(output);
     let mut bytes = Vec::new();
     while output.read_until(b'\n', &mut bytes).is_ok_and(|n| n > 0) {
         // Nobody may be there to read it; what it ends with still counts.
         let _ = io::stdout().write_all(&bytes);
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.len() == LINES {
-            last.pop_front();
-        }
-        last.push_back(String::from_utf8_lossy(&bytes).trim_end().to_owned());
+        let mut digest = digest.lock().unwrap_or_else(PoisonError::into_inner);
+        digest.add(String::from_utf8_lossy(&bytes).trim_end());
         bytes.clear();
     }
 }
@@ -87,20 +118,41 @@ mod tests {
     fn the_end_of_what_a_command_prints_is_kept_in_order() {
         let mut command = Command::new("sh");
         command.args(["-c", "seq 1 50; echo last >&2; exit 3"]);
-        let (status, lines) = followed(&mut command).unwrap();
+        let (status, digest) = followed(&mut command).unwrap();
         assert_eq!(status.code(), Some(3));
-        assert_eq!(lines.len(), LINES);
-        assert_eq!(lines[0], "12");
-        assert_eq!(lines[LINES - 2..], ["50", "last"]);
+        assert_eq!(digest.last.len(), LAST);
+        assert_eq!(digest.last[0], "40");
+        assert_eq!(digest.last[LAST - 2], "50");
+        assert_eq!(digest.last[LAST - 1], "last");
+        assert!(digest.telling.is_empty());
+    }
+
+    #[test]
+    fn what_names_a_failure_is_kept_however_much_follows() {
+        let mut command = Command::new("sh");
+        let printed = "echo 'test a ... ok'; echo 'test b ... FAILED'; \
+            echo \"thread 'b' panicked at b.rs:1:2:\"; printf 'message\nleft: 1\nright: 2\nnote\n'; \
+            echo 'error: 1 target failed'; seq 1 99; exit 101";
+        command.args(["-c", printed]);
+        let (_, digest) = followed(&mut command).unwrap();
+        let telling = [
+            "test b ... FAILED",
+            "thread 'b' panicked at b.rs:1:2:",
+            "message",
+            "left: 1",
+            "right: 2",
+            "error: 1 target failed",
+        ];
+        assert_eq!(digest.telling, telling);
     }
 
     #[test]
     fn what_a_command_leaves_running_does_not_hold_it_up() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo here; sleep 600 & echo $!"]);
-        let (status, lines) = followed(&mut command).unwrap();
+        let (status, digest) = followed(&mut command).unwrap();
         assert!(status.success());
-        assert_eq!(lines[0], "here");
-        let _ = Command::new("kill").arg(&lines[1]).status();
+        assert_eq!(digest.last[0], "here");
+        let _ = Command::new("kill").arg(&digest.last[1]).status();
     }
 }
