@@ -31,11 +31,14 @@ pub enum Term {
     /// Squared error to the target over the last tenth of the steps: the score, less at the mercy of
     /// a single moment.
     Late,
+    /// Logarithm of the squared error after the last step, in units of [`ORDER_FLOOR`], so that it
+    /// is never negative: one episode that goes badly does not drown those that could go better.
+    Order,
 }
 
 impl Term {
     /// All of them, in order.
-    pub const ALL: [Term; 9] = [
+    pub const ALL: [Term; 10] = [
         Term::Track,
         Term::Effort,
         Term::Bound,
@@ -45,6 +48,7 @@ impl Term {
         Term::Obstacle,
         Term::Centroid,
         Term::Late,
+        Term::Order,
     ];
 
     /// How logs and reports call it.
@@ -59,6 +63,7 @@ impl Term {
             Term::Obstacle => "obstacle",
             Term::Centroid => "centroid",
             Term::Late => "late",
+            Term::Order => "order",
         }
     }
 }
@@ -75,16 +80,19 @@ pub fn weights(loss: &LossWeights) -> [f64; TERMS] {
         Term::Collision => loss.collision,
         Term::Acceleration => loss.acceleration,
         Term::Obstacle => loss.obstacle,
-        Term::Final | Term::Centroid | Term::Late => 0.0,
+        Term::Final | Term::Centroid | Term::Late | Term::Order => 0.0,
     })
 }
+
+/// Final errors that are smaller than this are as good as none.
+pub const ORDER_FLOOR: f64 = 1e-9;
 
 /// Steps that [`Term::Late`] counts.
 pub fn late_steps(horizon: usize) -> usize {
     horizon.div_ceil(10)
 }
 
-/// 1 / number of values that each of [`Term::ALL`] is the mean of.
+/// 1 / number of values that each of [`Term::ALL`] is the mean of, or the logarithm of a mean.
 pub fn shares(problem: &Problem, agents: usize, horizon: usize) -> [f64; TERMS] {
     let per = |count: usize| 1.0 / count.max(1) as f64;
     let grid = problem.grid.len();
@@ -93,7 +101,7 @@ pub fn shares(problem: &Problem, agents: usize, horizon: usize) -> [f64; TERMS] 
         Term::Effort | Term::Bound => per(horizon * agents),
         Term::Collision => per(horizon * agents * agents),
         Term::Acceleration => per((horizon - 1) * agents),
-        Term::Final => per(grid),
+        Term::Final | Term::Order => per(grid),
         Term::Obstacle => per(horizon * agents * problem.keep_out.len()),
         Term::Centroid => per(horizon),
         Term::Late => per(late_steps(horizon) * grid),
@@ -173,6 +181,7 @@ impl<T: Real> Score<T> {
         }
         if step + 1 == self.horizon {
             self.add(terms, Term::Final, sum);
+            terms[Term::Order as usize] = (terms[Term::Final as usize] / ORDER_FLOOR).ln_1p();
         }
         if self.has_mass {
             let Moments { gap, .. } = self.moments(error, target);
@@ -195,6 +204,10 @@ impl<T: Real> Score<T> {
         }
         if step + 1 == self.horizon {
             pull += self.pull(g, Term::Final);
+            let mut sum = T::ZERO;
+            sum_of_squares(self.arch, error, &mut sum);
+            let mean = sum.wide() * self.share[Term::Final as usize];
+            pull += self.pull(g, Term::Order) / T::of(mean + ORDER_FLOOR);
         }
         for (g, &e) in g_field.iter_mut().zip(error) {
             *g += (pull + pull) * e;
@@ -381,7 +394,7 @@ mod tests {
     use agent_sim::problem::heat_1d::PROBLEM;
     use agent_sim::problem::{density_2d, heat_2d_obstacles};
 
-    const G: [f64; TERMS] = [5.0, 0.001, 100.0, 1.0, 0.1, 0.7, 30.0, 2.0, 0.4];
+    const G: [f64; TERMS] = [5.0, 0.001, 100.0, 1.0, 0.1, 0.7, 30.0, 2.0, 0.4, 0.2];
 
     fn weighted(terms: [f64; TERMS]) -> f64 {
         terms.iter().zip(G).map(|(t, g)| t * g).sum()
@@ -404,6 +417,7 @@ mod tests {
             0.0,
             0.0,
             0.25,
+            (0.25 / ORDER_FLOOR + 1.0).ln(),
         ];
         for (got, want) in terms.iter().zip(want) {
             assert!((got - want).abs() < 1e-15, "{terms:?}");

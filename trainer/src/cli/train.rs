@@ -67,7 +67,7 @@ pub struct Arguments {
     #[arg(long, value_delimiter = ',', value_name = "N,N,…", value_parser = clap::value_parser!(u32).range(1..=4096))]
     agents: Vec<u32>,
     /// Weight of a term of the loss, e.g. effort=1e-3; may be given several times. Terms: track,
-    /// effort, bound, collision, acceleration, final, obstacle, centroid, late.
+    /// effort, bound, collision, acceleration, final, obstacle, centroid, late, order.
     #[arg(long = "weight", value_name = "TERM=WEIGHT")]
     weights: Vec<String>,
     /// Agents start up to this far from their place along each axis.

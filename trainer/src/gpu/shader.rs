@@ -3,7 +3,7 @@
 use super::spec::LoopSpec;
 use super::tables::{Physics, torus_kernels};
 use crate::adjoint::motion::KEEP_OUT_MARGIN;
-use crate::loss::{TERMS, Term, late_steps, shares};
+use crate::loss::{ORDER_FLOOR, TERMS, Term, late_steps, shares};
 use agent_sim::grid::Edge;
 use agent_sim::problem::{Cells, Drives};
 use std::f64::consts::TAU;
@@ -275,6 +275,7 @@ fn constants(source: &mut Source, spec: &LoopSpec) {
 
     source.number("VELOCITY_EFFORT", problem.loss.velocity_effort);
     source.number("SAFE_DISTANCE", problem.loss.safe_distance);
+    source.number("ORDER_FLOOR", ORDER_FLOOR);
     source.count("LATE_STEPS", late_steps(horizon));
     let shares = shares(problem, agents, horizon);
     source.count("TERMS", TERMS);

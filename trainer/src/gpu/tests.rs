@@ -21,7 +21,7 @@ fn gpu() -> Option<Gpu> {
 }
 
 /// Every term counts, with weights that make them of comparable size.
-const WEIGHTS: [f64; TERMS] = [5.0, 1e-3, 100.0, 1.0, 0.1, 0.7, 30.0, 3.0, 0.4];
+const WEIGHTS: [f64; TERMS] = [5.0, 1e-3, 100.0, 1.0, 0.1, 0.7, 30.0, 3.0, 0.4, 0.2];
 
 /// A network small enough for software, with a head that makes agents act.
 fn policy(

@@ -96,6 +96,10 @@ fn write_scores() {
             scores[at] = select(scores[at], 0.0, portion.x == 0u) + sum * share(k);
         }
     }
+    if tid == 0u && portion.y == HORIZON {
+        let at = episode * TERMS;
+        scores[at + ORDER] = log(1.0 + scores[at + FINAL] / ORDER_FLOOR);
+    }
 }
 
 @compute @workgroup_size(THREADS)

@@ -88,8 +88,9 @@ fn score_error(step: u32, e: f32) {
 
 // What pulls at the field after a step, per unit of error.
 fn error_pull(step: u32) -> f32 {
+    let beyond = scores[episode * TERMS + FINAL] + ORDER_FLOOR;
     return 2.0 * (pull(TRACK) + select(0.0, pull(LATE), step + LATE_STEPS >= HORIZON)
-        + select(0.0, pull(FINAL), step + 1u == HORIZON));
+        + select(0.0, pull(FINAL) + pull(ORDER) / beyond, step + 1u == HORIZON));
 }
 
 // From decisions to actions: scores them and moves the agents to the next state.
