@@ -55,7 +55,10 @@ impl Digest {
     fn add(&mut self, line: &str) {
         let panics = line.contains("panicked at");
         let fails = line.ends_with("... FAILED") || line.trim_start().starts_with("error");
-        if (panics || fails || self.of_panic > 0) && self.telling.len() < TELLING {
+        let tells = panics || fails || self.of_panic > 0;
+        // Some libraries print the same complaint again and again.
+        let new = self.telling.iter().all(|told| told != line);
+        if tells && new && self.telling.len() < TELLING {
             self.telling.push(line.to_owned());
         }
         self.of_panic = match panics {
@@ -132,7 +135,7 @@ mod tests {
         let mut command = Command::new("sh");
         let printed = "echo 'test a ... ok'; echo 'test b ... FAILED'; \
             echo \"thread 'b' panicked at b.rs:1:2:\"; printf 'message\nleft: 1\nright: 2\nnote\n'; \
-            echo 'error: 1 target failed'; seq 1 99; exit 101";
+            echo 'error: 1 target failed'; echo 'error: 1 target failed'; seq 1 99; exit 101";
         command.args(["-c", printed]);
         let (_, digest) = followed(&mut command).unwrap();
         let telling = [
