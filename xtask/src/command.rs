@@ -131,13 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_a_failure_is_kept_however_much_follows() {
-        let mut command = Command::new("sh");
-        let printed = "echo 'test a ... ok'; echo 'test b ... FAILED'; \
-            echo \"thread 'b' panicked at b.rs:1:2:\"; printf 'message\nleft: 1\nright: 2\nnote\n'; \
-            echo 'error: 1 target failed'; echo 'error: 1 target failed'; seq 1 99; exit 101";
-        command.args(["-c", printed]);
-        let (_, digest) = followed(&mut command).unwrap();
+    fn what_names_a_failure_is_kept_once_however_much_follows() {
         let telling = [
             "test b ... FAILED",
             "thread 'b' panicked at b.rs:1:2:",
@@ -146,6 +140,15 @@ mod tests {
             "right: 2",
             "error: 1 target failed",
         ];
+        let mut digest = Digest::default();
+        digest.add("test a ... ok");
+        for line in telling {
+            digest.add(line);
+        }
+        digest.add("error: 1 target failed");
+        for _ in 0..100 {
+            digest.add("something else");
+        }
         assert_eq!(digest.telling, telling);
     }
 
