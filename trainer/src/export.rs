@@ -3,13 +3,14 @@
 use crate::checkpoint::Checkpoint;
 use crate::learn::Trainer;
 use crate::policy::PolicyConfig;
+use agent_core::net::unpack_dense;
 use agent_core::policy::{
     Activation, Channel, Dense, DenseWeights, Disc, Governor, Header, Limits, Network, Norm,
     Policy, Provenance, Sensing, Timing, encode,
 };
 use agent_sim::policy_file;
 use agent_sim::problem::{self, Problem};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use burn::tensor::Device;
 use std::fmt::Write;
 
@@ -84,13 +85,56 @@ pub fn blob(
 
 /// The parameters with the constant factors on the inputs multiplied into the first layer.
 fn fold_gains(config: &PolicyConfig, parameters: &[f32]) -> Vec<f32> {
-    let mut folded = parameters.to_vec();
+    with_gains(config, parameters, |weight, gain| weight * gain)
+}
+
+fn with_gains(
+    config: &PolicyConfig,
+    parameters: &[f32],
+    change: impl Fn(f32, f32) -> f32,
+) -> Vec<f32> {
+    let mut changed = parameters.to_vec();
     let [inputs, outputs] = config.shape.layers()[0];
-    let rows = folded[..inputs * outputs].chunks_exact_mut(outputs);
+    let rows = changed[..inputs * outputs].chunks_exact_mut(outputs);
     for (gain, row) in config.sight.gains(config.shape.axes).iter().zip(rows) {
-        row.iter_mut().for_each(|w| *w *= *gain as f32);
+        row.iter_mut().for_each(|w| *w = change(*w, *gain as f32));
     }
-    folded
+    changed
+}
+
+/// The flat parameters of a policy, to train it further: the reverse of [`blob`], but for rounding.
+/// Refuses one with another view or other layers than `config` has.
+pub fn thaw(policy: &Policy, problem: &Problem, config: &PolicyConfig) -> Result<Vec<f32>> {
+    let theirs = policy.header();
+    let training = Training { seed: 0, steps: 0 };
+    let ours = header(problem, config, training)?;
+    ensure!(
+        theirs.network.encoding == ours.network.encoding,
+        "its weights are {}; give the policy with f32 weights that it was made from",
+        policy_file::name(theirs.network.encoding)
+    );
+    ensure!(
+        theirs.sensing == ours.sensing,
+        "its agents see something else: a window of {} cells, not {}; give --window {0}, or a policy of \
+         this version's recipe",
+        theirs.sensing.window,
+        ours.sensing.window
+    );
+    ensure!(
+        theirs.network == ours.network,
+        "its layers are others than those of this version's recipe"
+    );
+    let mut parameters = vec![0.0; policy.parameters_len()];
+    let mut rest = parameters.as_mut_slice();
+    for (inputs, outputs, packed) in policy.packed_layers() {
+        let (layer, others) = rest.split_at_mut((inputs + 1) * outputs);
+        let (weights, bias) = layer.split_at_mut(inputs * outputs);
+        unpack_dense(packed, inputs, weights, bias);
+        rest = others;
+    }
+    Ok(with_gains(config, &parameters, |weight, gain| {
+        weight / gain
+    }))
 }
 
 fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Result<Header<'static>> {
@@ -317,4 +361,43 @@ pub fn describe(blob: &[u8]) -> Result<String> {
         ),
     )?;
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_sim::policy_file::PolicyFile;
+    use agent_sim::problem::heat_1d::PROBLEM;
+
+    /// The shipped policy has the recipe's view and layers.
+    #[test]
+    fn a_policy_that_is_thawed_and_frozen_again_does_the_same() {
+        let config = PolicyConfig::of(&PROBLEM);
+        let shipped = PolicyFile::shipped(&PROBLEM).unwrap();
+        let policy = shipped.policy(&PROBLEM).unwrap();
+        let parameters = thaw(&policy, &PROBLEM, &config).unwrap();
+        let training = Training { seed: 0, steps: 0 };
+        let again = blob(&PROBLEM, &config, &parameters, training).unwrap();
+        let again = PolicyFile::new(&again, "again".to_owned());
+        let again = thaw(&again.policy(&PROBLEM).unwrap(), &PROBLEM, &config).unwrap();
+        for (a, b) in parameters.iter().zip(&again) {
+            assert!((a - b).abs() <= 1e-6 * a.abs(), "{a} and {b}");
+        }
+    }
+
+    #[test]
+    fn a_policy_that_does_not_fit_is_refused_with_what_to_do() {
+        let mut config = PolicyConfig::of(&PROBLEM);
+        let shipped = PolicyFile::shipped(&PROBLEM).unwrap();
+        let int8 = shipped.recoded(agent_core::policy::Encoding::Int8).unwrap();
+        let error = thaw(&int8.policy(&PROBLEM).unwrap(), &PROBLEM, &config).unwrap_err();
+        assert!(error.to_string().contains("f32"), "{error}");
+        config.sight.window += 1;
+        let error = thaw(&shipped.policy(&PROBLEM).unwrap(), &PROBLEM, &config).unwrap_err();
+        let window = config.sight.window - 1;
+        assert!(
+            error.to_string().contains(&format!("--window {window}")),
+            "{error}"
+        );
+    }
 }

@@ -379,6 +379,12 @@ impl Trainer {
         })
     }
 
+    /// Begins with these parameters instead of random ones.
+    pub fn begin_with(&mut self, parameters: &[f32]) {
+        self.policy = self.policy_config.with_parameters(parameters, &self.device);
+        self.good = (self.policy.clone(), self.optimiser.clone());
+    }
+
     /// From now on rollouts run on a GPU; the parameters stay where they are.
     #[cfg(feature = "gpu")]
     pub fn use_gpu(&mut self, gpu: &Gpu) -> Result<()> {

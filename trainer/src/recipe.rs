@@ -20,6 +20,8 @@ pub struct Recipe {
     pub train: TrainConfig,
     /// Optimiser steps.
     pub steps: u64,
+    /// The parameters to begin with; none for random ones.
+    pub start: Option<Vec<f32>>,
 }
 
 /// What a recipe is for.
@@ -285,6 +287,7 @@ impl Own {
                 ..published(problem).train
             },
             steps: 0,
+            start: None,
         };
         recipe.set_steps(self.steps);
         recipe
@@ -338,6 +341,7 @@ fn published(problem: &Problem) -> Recipe {
             retreats: 3,
         },
         steps: 500,
+        start: None,
     }
 }
 

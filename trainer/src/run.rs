@@ -98,10 +98,16 @@ impl Run {
             )
         })?;
         let Recipe {
-            policy, mut train, ..
+            policy,
+            mut train,
+            start,
+            ..
         } = recipe;
         change(&mut train);
-        let trainer = Trainer::new(problem, train, policy, device)?;
+        let mut trainer = Trainer::new(problem, train, policy, device)?;
+        if let Some(parameters) = start {
+            trainer.begin_with(&parameters);
+        }
         let run = Self {
             folder,
             trainer,

@@ -2,12 +2,14 @@
 
 use super::backend::Backend;
 use super::use_threads;
+use agent_sim::policy_file::PolicyFile;
 use agent_sim::problem::{self, Problem};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use trainer::export;
 use trainer::learn::TrainConfig;
 use trainer::loss::Term;
 use trainer::policy::{PolicyConfig, Sight};
@@ -33,6 +35,7 @@ Examples:
   trainer train heat-1d --steps 500 --seed 3 --out runs/short
   trainer train heat-1d --resume --steps 20000       train a finished run further
   trainer train heat-1d --overwrite                  start over
+  trainer train heat-1d --from my.policy --lr 2e-4   train an exported policy further
   trainer train --all --resume                       all problems; goes on where it stopped")]
 pub struct Arguments {
     /// The control problem, e.g. heat-1d.
@@ -47,6 +50,10 @@ pub struct Arguments {
     /// Where rollouts run.
     #[arg(long, value_enum, default_value_t = Backend::default())]
     backend: Backend,
+    /// Begin with the weights of this policy (f32) instead of random ones; a smaller --lr keeps more
+    /// of what it can.
+    #[arg(long, value_name = "POLICY", conflicts_with_all = ["all", "resume"])]
+    from: Option<PathBuf>,
     /// Optimiser steps in all [default: the preset's].
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     steps: Option<u64>,
@@ -184,7 +191,7 @@ impl Arguments {
         }
     }
 
-    fn recipe(&self, problem: &Problem) -> Recipe {
+    fn recipe(&self, problem: &Problem) -> Result<Recipe> {
         let preset = match self.preset {
             Preset::Full => recipe::Preset::Full,
             Preset::Quick => recipe::Preset::Quick,
@@ -203,7 +210,13 @@ impl Arguments {
                 },
             );
         }
-        recipe
+        if let Some(path) = &self.from {
+            let file = PolicyFile::read(path)?;
+            let start = export::thaw(&file.policy(problem)?, problem, &recipe.policy);
+            let fault = || format!("cannot train '{}' further", path.display());
+            recipe.start = Some(start.with_context(fault)?);
+        }
+        Ok(recipe)
     }
 }
 
@@ -234,7 +247,7 @@ fn train(problem: &'static Problem, arguments: &Arguments, stop: &AtomicBool) ->
         _ => Existing::Keep,
     };
     let weights = arguments.weights()?;
-    let recipe = arguments.recipe(problem);
+    let recipe = arguments.recipe(problem)?;
     let steps = recipe.steps;
     let change = |config: &mut TrainConfig| arguments.change(config, &weights);
     let mut run = Run::open(problem, &arguments.out, existing, recipe, change, &device)?;
