@@ -398,11 +398,11 @@ fn reason(problem: &Problem) -> &'static str {
     match problem.name {
         "heat-1d" | "fkpp-1d" | "heat-2d" | "heat-2d-obstacles" => {
             "without faults the error is small because every place is covered; who is left has half an \
-             episode to close the gaps, and goes no further than before, see the table of ways: what a \
-             loss leaves in the field is a hundredth of what agents face at the start, too faint for \
-             velocities that must not overshoot there. Not shown to be out of reach: on `heat-1d` and \
-             `heat-2d`, plans that know beforehand who will crash end below what the policies have \
-             without faults, see the last table"
+             episode to close the gaps, and goes no further than before, see the table of ways. \
+             Presumably what a loss leaves in the field, a hundredth of what agents face at the start, is \
+             too faint for velocities that must not overshoot there. Not shown to be out of reach: on \
+             `heat-1d` and `heat-2d`, plans that know beforehand who will crash end below what the \
+             policies have without faults, see the last table"
         }
         "density-2d" => {
             "a third of the fans is a third of the speed at which the cloud can be carried"
