@@ -417,7 +417,7 @@ mod tests {
             0.0,
             0.0,
             0.25,
-            (0.25 / ORDER_FLOOR + 1.0).ln(),
+            (0.25 / ORDER_FLOOR).ln_1p(),
         ];
         for (got, want) in terms.iter().zip(want) {
             assert!((got - want).abs() < 1e-15, "{terms:?}");

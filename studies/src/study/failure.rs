@@ -354,7 +354,7 @@ fn reaction(outcomes: &Outcomes) -> anyhow::Result<Table> {
         "",
         "way without faults",
         "30 % crash",
-        "if the others went on as before",
+        "if the others went on as before, all at an even pace",
         "mean error, 30 % crash",
         "median error, 30 % crash",
     ];

@@ -211,10 +211,14 @@ impl Arguments {
             );
         }
         if let Some(path) = &self.from {
-            let file = PolicyFile::read(path)?;
+            let shown = path.display().to_string();
+            let bytes = std::fs::read(path).with_context(|| {
+                format!("cannot read policy '{shown}'; give --from the path of an exported policy")
+            })?;
+            let file = PolicyFile::new(&bytes, shown.clone());
             let start = export::thaw(&file.policy(problem)?, problem, &recipe.policy);
-            let fault = || format!("cannot train '{}' further", path.display());
-            recipe.start = Some(start.with_context(fault)?);
+            let start = start.with_context(|| format!("cannot train '{shown}' further"))?;
+            recipe.start = Some(start);
         }
         Ok(recipe)
     }
