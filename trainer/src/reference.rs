@@ -3,7 +3,7 @@
 //! Slow and obvious: the oracle for [`crate::rollout`].
 
 use crate::adjoint::physics::heat_1d::{diffusion_ratio, implicit_inverse};
-use crate::loss::TERMS;
+use crate::loss::{ORDER_FLOOR, TERMS};
 use crate::policy::{Policy, PolicyConfig};
 use agent_sim::problem::{Episode, Problem};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -79,6 +79,7 @@ pub fn rollout(
                 last.zeros_like(),
                 last.zeros_like(),
                 late,
+                (last / ORDER_FLOOR).log1p(),
             ],
             1,
         );

@@ -65,7 +65,7 @@ fn terms_and_gradient_agree_with_plain_tensor_operations() {
         let policy = config.with_parameters(&lively(&config.shape), &device);
         let episodes = episodes(count);
         let mixed = |terms: Tensor<2>| {
-            let weights = [5.0f32, 0.001, 100.0, 1.0, 0.1, 0.5, 0.0, 0.0, 0.2];
+            let weights = [5.0f32, 0.001, 100.0, 1.0, 0.1, 0.5, 0.0, 0.0, 0.2, 0.3];
             (terms * Tensor::<1>::from_floats(weights, &device).reshape([1, TERMS])).sum()
         };
 
