@@ -358,7 +358,7 @@ fn reaction(outcomes: &Outcomes) -> anyhow::Result<Table> {
         "mean error, 30 % crash",
         "median error, 30 % crash",
     ];
-    let title = "How far agents go, all of them in the mean, and how large their errors are, over those without faults";
+    let title = "How far agents go, and their errors, over those without faults";
     Ok(Table::new(title, &head, rows))
 }
 
