@@ -3,7 +3,6 @@
 use agent_sim::bench::{
     BenchError, Effort, Machine, growth_with_agents, growth_with_points, speed,
 };
-use agent_sim::problem;
 
 fn main() -> Result<(), BenchError> {
     // `cargo test --all-targets` starts benchmarks too, without this argument.
@@ -11,10 +10,13 @@ fn main() -> Result<(), BenchError> {
         return Ok(());
     }
     println!("{}", Machine::here());
-    for problem in problem::ALL {
+    for problem in problem::published::ALL {
         println!("{}", speed(problem, &Effort::FULL)?);
         println!("{}", growth_with_points(problem, &Effort::FULL)?);
     }
-    println!("{}", growth_with_agents(problem::ALL[0], &Effort::FULL)?);
+    println!(
+        "{}",
+        growth_with_agents(problem::published::ALL[0], &Effort::FULL)?
+    );
     Ok(())
 }

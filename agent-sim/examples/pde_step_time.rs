@@ -9,9 +9,9 @@
 //! The second form times one of them and prints nothing but the nanoseconds of each of many steps,
 //! for scripts. Both use all threads of the machine; set `RAYON_NUM_THREADS=1` for one.
 
-use agent_sim::pde::ks_2d::Stages;
-use agent_sim::pde::{Ks2d, Real, Stepper, Turbulence2d};
-use agent_sim::problem::{ks_2d, turbulence_2d};
+use problem::pde::ks_2d::Stages;
+use problem::pde::{Ks2d, Real, Stepper, Turbulence2d};
+use problem::published::{ks_2d, turbulence_2d};
 use std::f64::consts::TAU;
 use std::time::Instant;
 

@@ -7,14 +7,14 @@
 use crate::controller::{Controller, Experiment};
 use crate::episode::BlownUp;
 use crate::link::{Framed, InProcess, Link};
-use crate::metrics::Spread;
-use crate::policy_file::PolicyFile;
-use crate::problem::{BadProblem, Episode, Problem};
 use crate::proportional::{Law, ProportionalAgent};
-use crate::resample::resample;
 use crate::sense::{Eye, Panorama, View};
 use agent_core::message::{Observation, Patch};
 use agent_core::policy::Policy;
+use artifacts::policy_file::PolicyFile;
+use problem::metrics::Spread;
+use problem::resample::resample;
+use problem::{BadProblem, Episode, ErrorSensing, Problem, Proportional};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
@@ -272,7 +272,7 @@ fn experiment<'p>(
         problem,
         controller: match policy {
             Some(policy) => Controller::Policy(policy),
-            None => Controller::Proportional(problem.baseline_for(agents)),
+            None => Controller::Proportional(feedback(problem, agents)),
         },
         agents,
         steps: problem.horizon,
@@ -347,12 +347,20 @@ fn pde_step(problem: &Problem, effort: &Effort) -> f64 {
     })
 }
 
+/// The tuned feedback; for timing, any will do.
+fn feedback(problem: &Problem, agents: usize) -> Proportional {
+    problem.baseline_for(agents).unwrap_or(Proportional {
+        gain: 1.0,
+        sensing: ErrorSensing::Kernel,
+    })
+}
+
 /// Seconds of one step of one agent.
 fn agent_step(problem: &Problem, policy: Option<&Policy<'_>>, effort: &Effort) -> f64 {
     match policy {
         Some(policy) => link_step(problem, View::of(policy), InProcess::new(policy), effort),
         None => {
-            let law = Law::new(problem, problem.baseline);
+            let law = Law::new(problem, feedback(problem, problem.agents));
             link_step(problem, law.view(), ProportionalAgent::new(&law), effort)
         }
     }
@@ -423,7 +431,7 @@ pub fn growth_with_points(problem: &Problem, effort: &Effort) -> Result<Growth, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::heat_1d::PROBLEM;
+    use problem::published::heat_1d::PROBLEM;
 
     #[test]
     fn a_power_law_shows_its_exponent() {

@@ -3,13 +3,13 @@
 use crate::episode::{BlownUp, ClosedLoop, Snapshot};
 use crate::fault::{Fault, Plan, Run};
 use crate::link::{InProcess, Link};
-use crate::metrics::Score;
-use crate::problem::{Episode, Problem, Proportional};
 use crate::proportional::{Law, ProportionalAgent};
 use crate::rig::Rig;
 use crate::sense::View;
 use crate::swarm::Swarm;
 use agent_core::policy::Policy;
+use problem::metrics::Score;
+use problem::{Episode, Problem, Proportional};
 
 /// A way to control a field.
 #[derive(Clone, Copy)]

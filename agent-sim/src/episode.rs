@@ -1,11 +1,11 @@
 //! One closed-loop run: the field, the swarm, and the clock that drives both.
 
 use crate::link::Link;
-use crate::metrics::{Score, mean_squared_error};
-use crate::pde::Stepper;
-use crate::problem::{Episode, Problem, Records};
-use crate::resample::{Sampler, resample};
 use crate::swarm::{Cost, Deed, Swarm};
+use problem::metrics::{Score, mean_squared_error};
+use problem::pde::Stepper;
+use problem::resample::{Sampler, resample};
+use problem::{Episode, Problem, Records};
 
 /// Parts of a control interval in which agents with clocks of their own are looked after: their
 /// ticks fall between the host's steps, and this is how finely the host sees when.

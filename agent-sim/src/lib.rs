@@ -2,31 +2,32 @@
 //!
 //! In the order in which a run uses them:
 //!
-//! 1. [`problem`]: what is controlled, with every constant, on a [`grid`]. [`test_set`]: which
-//!    episodes, from the published table, a file ([`npy`]) or a seed ([`random_field`]).
-//!    [`policy_file`]: the blob that agents run. [`scenario`]: all of it written down, with what goes
-//!    wrong.
+//! 1. [`problem`]: what is controlled, with every constant, and which episodes.
+//!    [`artifacts::policy_file`]: the blob that agents run. [`scenario`]: all of it written down, with
+//!    what goes wrong.
 //! 2. [`controller`]: who commands the actuators (nobody, [`proportional`] feedback, a policy) and an
 //!    [`Experiment`](controller::Experiment) that puts one against an episode.
 //! 3. [`episode`]: the closed loop. Every step it shows each agent of the [`swarm`] its patch of
-//!    the field ([`sense`], at the sensors' spacing: [`resample`]) over its [`link`], adds up what
-//!    they do ([`actuate`]), lets the field evolve ([`pde`]) and moves the agents. [`fault`]s are
+//!    the field ([`sense`], at the sensors' spacing) over its [`link`], adds up what
+//!    they do, lets the field evolve ([`problem::pde`]) and moves the agents. [`fault`]s are
 //!    wrappers over links.
-//! 4. [`metrics`]: the scores; [`trajectory`] and [`recording`]: what is kept of a run; [`report`]: the
-//!    pictures, [`table`] the figures in columns; [`bench`]: how fast all this is.
+//! 4. [`problem::metrics`]: the scores; [`trajectory`] and [`recording`]: what is kept of a run; [`report`]: the
+//!    pictures, [`table`] the figures in columns; [`bench`]: how fast all this is. [`cli`]: all of it on the
+//!    command line, for the published problems or a user's own.
 //!
 //! Three things hold everywhere. Nothing an agent can read depends on how many there are. The same
 //! seed gives the same trajectory to the last bit, whatever the number of threads. Agents work in
 //! single precision, as they do on boards; the field is kept in double precision.
 //!
 //! ```
-//! use agent_sim::{controller::{Controller, Experiment}, problem, test_set::EpisodeSet};
+//! use agent_sim::controller::{Controller, Experiment};
+//! use problem::test_set::EpisodeSet;
 //!
-//! let problem = problem::by_name("heat-1d")?;
+//! let problem = problem::published::by_name("heat-1d")?;
 //! let episode = EpisodeSet::Table.episode(problem, 0, 3)?;
 //! let experiment = Experiment {
 //!     problem,
-//!     controller: Controller::Proportional(problem.baseline),
+//!     controller: Controller::Proportional(problem.baseline.unwrap()),
 //!     agents: 8,
 //!     steps: problem.horizon,
 //!     faults: &["crash,fraction=0.3,at=0.5".parse()?],
@@ -39,28 +40,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod actuate;
 pub mod bench;
+pub mod cli;
 pub mod controller;
 pub mod episode;
 pub mod fault;
-pub mod grid;
 pub mod link;
-pub mod metrics;
-pub mod npy;
-pub mod output;
-pub mod pde;
-pub mod policy_file;
-pub mod problem;
 pub mod proportional;
-pub mod random_field;
 pub mod recording;
 pub mod report;
-pub mod resample;
 pub mod rig;
 pub mod scenario;
 pub mod sense;
 pub mod swarm;
 pub mod table;
-pub mod test_set;
 pub mod trajectory;

@@ -1,16 +1,8 @@
-//! The simulator on the command line.
+//! The simulator on the command line, for the published problems.
 #![forbid(unsafe_code)]
-
-mod cli;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match cli::main() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    agent_sim::cli::main(problem::published::ALL)
 }

@@ -1,11 +1,11 @@
 //! Saturated proportional feedback: the yardstick for every policy.
 
-use crate::grid::Edge;
 use crate::link::{Link, LinkError};
-use crate::problem::{Drives, ErrorSensing, Problem, Proportional};
 use crate::sense::{HALO, View};
 use agent_core::agent::{Action, Mode};
 use agent_core::message::{Observation, Patch, Span};
+use problem::grid::Edge;
+use problem::{Drives, ErrorSensing, Problem, Proportional};
 use std::cell::RefCell;
 
 /// Kernel-averaged sensing reaches this many kernel widths to each side; beyond, weights are below
@@ -246,8 +246,8 @@ impl Link for ProportionalAgent<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::{density_2d, heat_1d::PROBLEM};
     use crate::sense::Eye;
+    use problem::published::{density_2d, heat_1d::PROBLEM};
 
     fn shown(law: &Law, position: [f32; 2], field: &[f32], target: &[f32]) -> Action {
         let mut eye = Eye::new(law.view(), law.problem.sensors.axes);
@@ -304,7 +304,7 @@ mod tests {
         let grid = &problem.sensors;
         let field: Vec<f32> = (0..grid.len()).map(|i| grid.place(i)[0] as f32).collect();
         for (target, towards) in [(-1.0, 1.0), (2.0, -1.0)] {
-            let law = Law::new(problem, problem.baseline);
+            let law = Law::new(problem, problem.baseline.unwrap());
             let action = shown(&law, [0.5, 0.6], &field, &vec![target; grid.len()]);
             assert!(action.velocity[0] * towards > 0.0, "{action:?}");
             assert!(

@@ -2,10 +2,10 @@
 
 use crate::controller::Experiment;
 use crate::episode::{BlownUp, Snapshot};
-use crate::metrics::Score;
-use crate::problem::Episode;
 use crate::rig::Rig;
 use crate::trajectory::Trajectory;
+use problem::Episode;
+use problem::metrics::Score;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 

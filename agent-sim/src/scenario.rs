@@ -15,7 +15,7 @@
 //!     at = 0.5
 //!     "#,
 //! )?;
-//! let team = scenario.team()?;
+//! let team = scenario.team(&problem::Problems::published())?;
 //! let episode = scenario.episode(&team)?;
 //! let score = team.experiment(None).run(&episode, &mut |_| {})?;
 //! assert!(score.final_error.is_finite());
@@ -24,11 +24,11 @@
 
 use crate::controller::{Controller, Experiment};
 use crate::fault::{self, BadFault, Fault, Who};
-use crate::policy_file::{PolicyFile, PolicyFileError};
-use crate::problem::{self, BadProblem, Episode, Problem, Proportional, UnknownProblem};
 use crate::rig::{Boards, LinkKind};
-use crate::test_set::{EpisodeSet, TestSetError};
 use agent_core::policy::Policy;
+use artifacts::policy_file::{PolicyFile, PolicyFileError};
+use problem::test_set::{EpisodeSet, TestSetError};
+use problem::{BadProblem, Episode, ErrorSensing, Problem, Problems, Proportional, UnknownProblem};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ pub struct Scenario {
     pub substeps: Option<usize>,
     /// Who commands the actuators; a policy if there is one, else proportional feedback.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub controller: Option<Kind>,
+    pub controller: Option<ControllerKind>,
     /// Gain of proportional feedback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
@@ -94,7 +94,7 @@ fn fresh() -> String {
 /// Who commands the actuators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ControllerKind {
     /// A trained policy
     Policy,
     /// Nobody: what the field does by itself
@@ -103,7 +103,7 @@ pub enum Kind {
     Proportional,
 }
 
-impl Kind {
+impl ControllerKind {
     /// As on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -180,12 +180,11 @@ impl Scenario {
     }
 
     /// Checks everything but the episode, and gathers what the run needs.
-    pub fn team(&self) -> Result<Team, BadScenario> {
+    pub fn team(&self, problems: &Problems) -> Result<Team, BadScenario> {
         if self.problem.is_empty() {
-            let names = problem::ALL.map(|p| p.name);
-            return Err(BadScenario::NoProblem(names.join(", ")));
+            return Err(BadScenario::NoProblem(problems.names()));
         }
-        let mut problem = *problem::by_name(&self.problem)?;
+        let mut problem = *problems.by_name(&self.problem)?;
         if let Some(variant) = &self.variant {
             problem = problem.with_variant(variant)?;
         }
@@ -224,18 +223,35 @@ impl Scenario {
         let shipped = PolicyFile::shipped(&problem);
         let kind = match self.controller {
             Some(kind) => kind,
-            None if self.policy.is_some() || shipped.is_ok() => Kind::Policy,
-            None => Kind::Proportional,
+            None if self.policy.is_some() || shipped.is_ok() => ControllerKind::Policy,
+            None if self.gain.is_some() || problem.baseline.is_some() => {
+                ControllerKind::Proportional
+            }
+            None => {
+                return Err(BadScenario::Senseless(format!(
+                    "{} comes with neither a policy nor a tuned feedback; give --policy, --gain or \
+                     --controller none (agent-sim tune {0} finds a gain)",
+                    problem.name
+                )));
+            }
         };
-        if self.policy.is_some() && kind != Kind::Policy {
+        if kind == ControllerKind::Proportional
+            && problem.baseline.or(self.gain.map(plain)).is_none()
+        {
+            return Err(BadScenario::Senseless(format!(
+                "{} comes without a tuned feedback; give --gain (agent-sim tune {0} finds one)",
+                problem.name
+            )));
+        }
+        if self.policy.is_some() && kind != ControllerKind::Policy {
             return senseless("--policy belongs to --controller policy");
         }
-        if self.gain.is_some() && kind != Kind::Proportional {
+        if self.gain.is_some() && kind != ControllerKind::Proportional {
             return senseless("--gain belongs to --controller proportional");
         }
         let policy = match (kind, &self.policy) {
-            (Kind::Policy, Some(path)) => Some(PolicyFile::read(path)?),
-            (Kind::Policy, None) => Some(shipped?),
+            (ControllerKind::Policy, Some(path)) => Some(PolicyFile::read(path)?),
+            (ControllerKind::Policy, None) => Some(shipped?),
             _ => None,
         };
         if let Some(file) = &policy {
@@ -266,7 +282,7 @@ impl Scenario {
 
 impl Scenario {
     /// Whether the boards fit the run, and the faults the boards.
-    fn check_boards(&self, kind: Kind, agents: usize) -> Result<(), BadScenario> {
+    fn check_boards(&self, kind: ControllerKind, agents: usize) -> Result<(), BadScenario> {
         let senseless = |text: String| Err(BadScenario::Senseless(text));
         let boards: usize = self.links.iter().map(Boards::count).sum();
         if boards > agents {
@@ -274,7 +290,7 @@ impl Scenario {
                 "--link names {boards} boards for {agents} agents; give --agents {boards} or more"
             ));
         }
-        if boards > 0 && kind != Kind::Policy {
+        if boards > 0 && kind != ControllerKind::Policy {
             return senseless(
                 "boards run policies; leave --link out, or give --controller policy".to_owned(),
             );
@@ -320,6 +336,14 @@ impl Scenario {
     }
 }
 
+/// Feedback of that gain for a problem that nobody tuned one for.
+fn plain(gain: f64) -> Proportional {
+    Proportional {
+        gain,
+        sensing: ErrorSensing::Kernel,
+    }
+}
+
 /// The seed of the faults of an episode: no two episodes of a set lose the same agents.
 pub fn fault_seed(seed: u64, episode: usize) -> u64 {
     // The golden ratio's odd multiple of 2⁻⁶⁴ spreads neighbours; episode 0 keeps the seed.
@@ -332,7 +356,7 @@ pub struct Team {
     /// What is controlled.
     pub problem: Problem,
     /// By whom.
-    pub kind: Kind,
+    pub kind: ControllerKind,
     /// With which gain, where one was given.
     pub gain: Option<f64>,
     /// With which policy.
@@ -361,18 +385,22 @@ impl Team {
         Some(file.policy(&self.problem).expect("checked when set up"))
     }
 
-    /// The feedback law of proportional agents.
-    pub fn law(&self) -> Proportional {
-        let mut law = self.problem.baseline_for(self.agents);
-        law.gain = self.gain.unwrap_or(law.gain);
-        law
+    /// The feedback law of proportional agents: the gain that was given, or the tuned one.
+    pub fn law(&self) -> Option<Proportional> {
+        let tuned = self.problem.baseline_for(self.agents);
+        match self.gain {
+            Some(gain) => Some(tuned.map_or(plain(gain), |tuned| Proportional { gain, ..tuned })),
+            None => tuned,
+        }
     }
 
     /// The experiment; `policy` is [`parsed_policy`](Self::parsed_policy).
     pub fn experiment<'p>(&'p self, policy: Option<&'p Policy<'p>>) -> Experiment<'p> {
         let controller = match (self.kind, policy) {
-            (Kind::Policy, Some(policy)) => Controller::Policy(policy),
-            (Kind::Proportional, _) => Controller::Proportional(self.law()),
+            (ControllerKind::Policy, Some(policy)) => Controller::Policy(policy),
+            (ControllerKind::Proportional, _) => {
+                Controller::Proportional(self.law().expect("checked when set up"))
+            }
             _ => Controller::None,
         };
         Experiment {

@@ -1,10 +1,10 @@
 //! What an agent is shown: the patch of field and target around its grid cell and, where its policy
 //! asks for one, a coarse picture of the whole.
 
-use crate::grid::{Edge, Grid};
-use crate::problem::Problem;
 use agent_core::message::{Overview, Patch, Samples, Span};
 use agent_core::policy::Policy;
+use problem::Problem;
+use problem::grid::{Edge, Grid};
 
 /// Cells beyond the window on each side, so that slopes at its rim are those of the whole field.
 pub const HALO: usize = 1;
@@ -124,7 +124,7 @@ impl Panorama {
     }
 
     /// Takes the picture. The sensors' grid must be a multiple of the blocks along each axis, as
-    /// [`PolicyFile::policy`](crate::policy_file::PolicyFile::policy) makes sure.
+    /// [`PolicyFile::policy`](artifacts::policy_file::PolicyFile::policy) makes sure.
     pub fn take(&mut self, grid: &Grid, field: &[f32], target: &[f32]) {
         if self.field.is_empty() {
             return;
@@ -183,7 +183,7 @@ fn fill(cells: &mut [usize], grid: &Grid, axis: usize, first: isize) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::heat_1d::PROBLEM;
+    use problem::published::heat_1d::PROBLEM;
 
     fn look(x: f32) -> (Vec<f32>, Vec<f32>, Span) {
         let field: Vec<f32> = (0..100).map(|j| j as f32).collect();
@@ -250,7 +250,7 @@ mod tests {
     fn patches_of_a_torus_wrap_and_have_no_outside() {
         let mut problem = PROBLEM;
         problem.sensors = Grid::plane([6, 5], [6.0, 5.0], Edge::Periodic);
-        problem.sensing.cells = crate::problem::Cells::Points;
+        problem.sensing.cells = problem::Cells::Points;
         let field: Vec<f32> = (0..30).map(|i| (10 * (i / 5) + i % 5) as f32).collect();
         let view = View {
             window: 2,

@@ -1,13 +1,13 @@
 //! The agents' bodies: where they are, what they were told to do, and what that does to the field.
 
-use crate::actuate::Kernel;
 use crate::fault::Clock;
-use crate::grid::Edge;
 use crate::link::{Link, LinkError};
-use crate::problem::{Drives, Problem};
 use crate::sense::{Eye, Panorama, View};
 use agent_core::agent::{Action, Mode};
 use agent_core::message::{Observation, Patch};
+use problem::actuate::Kernel;
+use problem::grid::Edge;
+use problem::{Drives, Problem};
 use rayon::prelude::*;
 
 /// Most groups the agents are split into.
@@ -331,7 +331,7 @@ fn confined(problem: &Problem, axis: usize, x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::heat_1d::PROBLEM;
+    use problem::published::heat_1d::PROBLEM;
 
     #[test]
     fn actuators_saturate_whatever_they_are_told() {

@@ -1,10 +1,10 @@
 //! What a run looked like, kept for pictures.
 
 use crate::episode::Snapshot;
-use crate::grid::Grid;
-use crate::problem::{Episode, Problem};
-use crate::resample::resample;
 use agent_core::agent::Mode;
+use problem::grid::Grid;
+use problem::resample::resample;
+use problem::{Episode, Problem};
 
 /// Most numbers kept of the field, over all frames: 64 MiB.
 const MAX_VALUES: usize = 16 << 20;
@@ -116,8 +116,8 @@ impl Trajectory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::heat_1d::PROBLEM;
     use crate::swarm::{Cost, Deed};
+    use problem::published::heat_1d::PROBLEM;
 
     fn watch(steps: usize, cells: usize) -> Trajectory {
         let mut problem = PROBLEM;

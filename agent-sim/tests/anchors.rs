@@ -6,10 +6,11 @@
 //! those digits and no more.
 
 use agent_sim::controller::{Controller, Experiment};
-use agent_sim::metrics::Summary;
-use agent_sim::problem::{ErrorSensing, Problem, Proportional, by_name};
 use agent_sim::scenario::fault_seed;
-use agent_sim::test_set::EpisodeSet;
+use problem::metrics::Summary;
+use problem::published::by_name;
+use problem::test_set::EpisodeSet;
+use problem::{ErrorSensing, Problem, Proportional};
 use rayon::prelude::*;
 
 fn evaluate(

@@ -7,13 +7,14 @@ use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::ClosedLoop;
 use agent_sim::fault::Crash;
 use agent_sim::link::{InProcess, Link, Recorder, Wire};
-use agent_sim::metrics::Score;
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::{Episode, heat_1d::PROBLEM};
 use agent_sim::sense::View;
 use agent_sim::swarm::Swarm;
-use agent_sim::test_set::EpisodeSet;
 use agent_sim::trajectory::Trajectory;
+use artifacts::policy_file::PolicyFile;
+use problem::Episode;
+use problem::metrics::Score;
+use problem::published::heat_1d::PROBLEM;
+use problem::test_set::EpisodeSet;
 
 const VIEW: View = View {
     window: 8,

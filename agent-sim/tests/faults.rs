@@ -5,11 +5,12 @@ use agent_core::message::Observation;
 use agent_sim::episode::{ClosedLoop, time_us};
 use agent_sim::fault::{Fault, Plan, Run};
 use agent_sim::link::{InProcess, Link, LinkError, Recorder, Wire};
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::{Episode, heat_1d::PROBLEM};
 use agent_sim::sense::View;
 use agent_sim::swarm::Swarm;
-use agent_sim::test_set::EpisodeSet;
+use artifacts::policy_file::PolicyFile;
+use problem::Episode;
+use problem::published::heat_1d::PROBLEM;
+use problem::test_set::EpisodeSet;
 use std::sync::{Arc, Mutex};
 
 /// What the shipped policy is shown.

@@ -7,12 +7,13 @@ use agent_core::message::{Command, Observation, Overview, Patch, Samples, Span, 
 use agent_core::policy::Policy;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::link::{InProcess, Link, Recorder, Wire};
-use agent_sim::metrics::Score;
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::{Problem, density_2d, heat_1d, heat_2d, heat_2d_obstacles, turbulence_2d};
-use agent_sim::random_field::episode_rng;
 use agent_sim::sense::View;
 use agent_sim::swarm::Swarm;
+use artifacts::policy_file::PolicyFile;
+use problem::Problem;
+use problem::metrics::Score;
+use problem::published::{density_2d, heat_1d, heat_2d, heat_2d_obstacles, turbulence_2d};
+use problem::random_field::episode_rng;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use support::{Plane, plane_policy};

@@ -6,11 +6,11 @@ use agent_core::message::{
     decode_frame, encode_frame,
 };
 use agent_core::policy::Policy;
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::heat_1d::PROBLEM;
 use agent_sim::recording::Recording;
 use agent_sim::rig::{Absent, Boards, Images, Pace, Payload, Rig, Setup, State};
 use agent_sim::scenario::Scenario;
+use artifacts::policy_file::PolicyFile;
+use problem::published::heat_1d::PROBLEM;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;

@@ -22,7 +22,7 @@ fn read(folder: &Path, name: &str) -> String {
 #[test]
 fn every_problem_runs_and_leaves_a_report() {
     let folder = folder();
-    for problem in agent_sim::problem::ALL {
+    for problem in problem::published::ALL {
         let name = problem.name;
         let out = stdout(
             folder.path(),
@@ -188,7 +188,7 @@ fn a_field_that_blows_up_leaves_its_last_finite_state() {
         assert!(message.contains(fact), "{message}");
     }
     let saved = std::fs::read(folder.path().join("out/last-finite.npy")).unwrap();
-    let array = agent_sim::npy::parse(&saved).unwrap();
+    let array = problem::npy::parse(&saved).unwrap();
     assert_eq!(array.shape, [128]);
     let facts = ["episode 0", "blew up"];
     refused(folder.path(), "eval ks-1d --set wild.npy", &facts);

@@ -1,9 +1,9 @@
 //! Pieces of work and what they give.
 
 use crate::shelf::{Draw, Shelf};
-use agent_sim::metrics::Spread;
 use agent_sim::table::number;
 use anyhow::Context;
+use problem::metrics::Spread;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 

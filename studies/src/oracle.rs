@@ -56,12 +56,11 @@ impl Oracle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agent_sim::problem;
 
     #[test]
     fn figures_are_numbers_of_known_problems() {
         for oracle in Oracle::all().unwrap() {
-            problem::by_name(oracle.problem).unwrap();
+            problem::published::by_name(oracle.problem).unwrap();
             assert!(oracle.error.parse::<f64>().unwrap() > 0.0);
             assert!(oracle.episodes.parse::<usize>().unwrap() > 0);
             assert!(oracle.command.contains(oracle.problem));

@@ -1,7 +1,6 @@
 //! What every result names: how it came about.
 
 use crate::{Mode, Scope};
-use agent_sim::problem;
 use std::process::Command;
 
 /// Fingerprint of the sources that decide what a run gives.
@@ -26,7 +25,7 @@ impl Provenance {
     /// That of a run on this machine.
     pub fn here(scope: &Scope) -> anyhow::Result<Self> {
         let mut policies = Vec::new();
-        for problem in problem::ALL {
+        for problem in problem::published::ALL {
             policies.push((problem.name, scope.policy(problem)?.hash()));
         }
         Ok(Self {

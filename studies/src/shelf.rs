@@ -1,9 +1,9 @@
 //! Fresh episodes, drawn once: some fields take most of a minute to spin up.
 
-use agent_sim::output::OutputFolder;
-use agent_sim::problem::{Episode, Problem};
-use agent_sim::test_set::EpisodeSet;
 use anyhow::Context;
+use artifacts::output::OutputFolder;
+use problem::test_set::EpisodeSet;
+use problem::{Episode, Problem};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -118,7 +118,7 @@ mod tests {
     fn what_is_read_back_is_what_was_drawn() {
         let folder = tempfile::tempdir().unwrap();
         let draw = Draw {
-            problem: agent_sim::problem::heat_1d::PROBLEM,
+            problem: problem::published::heat_1d::PROBLEM,
             form: String::new(),
             seed: 3,
             count: 2,

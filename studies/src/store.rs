@@ -2,7 +2,7 @@
 
 use crate::cell::{Outcome, Work};
 use crate::provenance::SOURCES;
-use agent_sim::output::OutputFolder;
+use artifacts::output::OutputFolder;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::Path;

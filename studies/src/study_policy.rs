@@ -1,7 +1,7 @@
 //! Policies that were trained for one study alone: `policies/studies/<name>.policy`.
 
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::Problem;
+use artifacts::policy_file::PolicyFile;
+use problem::Problem;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ pub fn missing(wanted: &[f64], there: &[f64], prefix: &str, flag: &str) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agent_sim::problem::fkpp_1d::PROBLEM;
+    use problem::published::fkpp_1d::PROBLEM;
 
     #[test]
     fn policies_of_a_folder_are_found_by_prefix_and_sorted_by_value() {

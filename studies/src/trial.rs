@@ -7,11 +7,11 @@ use agent_core::policy::Policy;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::Snapshot;
 use agent_sim::fault::Fault;
-use agent_sim::metrics::Score;
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::{self, Drives, Episode, Problem};
 use agent_sim::scenario::fault_seed;
-use agent_sim::test_set::EpisodeSet;
+use artifacts::policy_file::PolicyFile;
+use problem::metrics::Score;
+use problem::test_set::EpisodeSet;
+use problem::{Drives, Episode, Problem};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub struct Setting {
 impl Setting {
     /// The problem of that name, as it is.
     pub fn named(name: &str) -> anyhow::Result<Self> {
-        Ok(Self::of(problem::by_name(name)?))
+        Ok(Self::of(problem::published::by_name(name)?))
     }
 
     /// A problem as it is.

@@ -4,7 +4,7 @@ use crate::Mode;
 use crate::findings::Findings;
 use crate::provenance::Provenance;
 use crate::study::{ALL, Study};
-use agent_sim::output::OutputFolder;
+use artifacts::output::OutputFolder;
 use std::path::Path;
 
 /// The folder of results.

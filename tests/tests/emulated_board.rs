@@ -8,12 +8,13 @@ use agent_core::policy::{Encoding, Policy};
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::ClosedLoop;
 use agent_sim::link::{Link, LinkError};
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::{self, Problem, by_name};
-use agent_sim::random_field::episode_rng;
 use agent_sim::sense::View;
 use agent_sim::swarm::Swarm;
+use artifacts::policy_file::PolicyFile;
 use node_link::{BoardOptions, EmulatedBoard, Machine, Session};
+use problem::Problem;
+use problem::published::by_name;
+use problem::random_field::episode_rng;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeSet;
@@ -96,7 +97,7 @@ fn all_shipped_policies_give_the_same_bits_on_the_board_and_on_the_host() {
         return;
     };
     let mut modes = BTreeSet::new();
-    for problem in problem::ALL {
+    for problem in problem::published::ALL {
         let shipped = PolicyFile::shipped(problem).unwrap();
         for encoding in [Encoding::F32, Encoding::Int8] {
             let file = shipped.recoded(encoding).unwrap();
@@ -125,7 +126,7 @@ fn the_other_cores_give_the_same_bits_too() {
         };
         assert_eq!(node.status(PATIENCE).unwrap().board, machine.name());
         let mut modes = BTreeSet::new();
-        for problem in problem::ALL {
+        for problem in problem::published::ALL {
             let shipped = PolicyFile::shipped(problem).unwrap();
             for encoding in [Encoding::F32, Encoding::Int8] {
                 let file = shipped.recoded(encoding).unwrap();

@@ -1,9 +1,10 @@
 //! The shipped policies keep what their cards say.
 
 use agent_sim::controller::{Controller, Experiment};
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::{ALL, Problem, by_name};
-use agent_sim::test_set::EpisodeSet;
+use artifacts::policy_file::PolicyFile;
+use problem::Problem;
+use problem::published::{ALL, by_name};
+use problem::test_set::EpisodeSet;
 
 /// Mean of the published figure over episodes, and the largest share of a run that was spent in a
 /// keep-out zone.

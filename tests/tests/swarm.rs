@@ -3,11 +3,12 @@
 use agent_core::policy::Policy;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::link::{InProcess, Recorder, Wire};
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::{Problem, by_name};
-use agent_sim::random_field::episode_rng;
 use agent_sim::sense::View;
 use agent_sim::swarm::Swarm;
+use artifacts::policy_file::PolicyFile;
+use problem::Problem;
+use problem::published::by_name;
+use problem::random_field::episode_rng;
 
 fn problem() -> &'static Problem {
     by_name("heat-1d").unwrap()

@@ -2,12 +2,13 @@
 
 use agent_core::agent::{AgentState, Mode};
 use agent_core::message::{Observation, Overview, Patch, Samples, Span};
-use agent_sim::actuate::Kernel;
 use agent_sim::controller::{Controller, Experiment};
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::{ALL, Episode, Problem};
-use agent_sim::random_field::episode_rng;
+use artifacts::policy_file::PolicyFile;
 use burn::tensor::{Device, Tensor, TensorData};
+use problem::actuate::Kernel;
+use problem::published::ALL;
+use problem::random_field::episode_rng;
+use problem::{Episode, Problem};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use trainer::adjoint::actuate::Actuators;

@@ -4,11 +4,10 @@
 //! cargo run --release -p trainer --features gpu --example gpu_step -- heat-1d --reps 10
 //! ```
 
-use agent_sim::problem;
-use agent_sim::random_field::episode_rng;
 use anyhow::Result;
 use burn::tensor::Device;
 use clap::Parser;
+use problem::random_field::episode_rng;
 use std::time::Instant;
 use trainer::gpu::{Gpu, GpuLoop, LoopSpec};
 use trainer::recipe;
@@ -38,7 +37,7 @@ struct Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let problem = problem::by_name(&arguments.problem)?;
+    let problem = problem::published::by_name(&arguments.problem)?;
     let recipe = recipe::of(problem);
     let spec = LoopSpec {
         problem: *problem,

@@ -8,10 +8,10 @@ use agent_core::policy::{
     Activation, Channel, Dense, DenseWeights, Disc, Governor, Header, Limits, Network, Norm,
     Policy, Provenance, Sensing, Timing, encode,
 };
-use agent_sim::policy_file;
-use agent_sim::problem::{self, Problem};
 use anyhow::{Context, Result, anyhow, ensure};
+use artifacts::policy_file;
 use burn::tensor::Device;
+use problem::Problem;
 use std::fmt::Write;
 
 /// Errors beyond this are clamped by the agent: far outside anything seen in training, so that a
@@ -45,7 +45,7 @@ pub struct Training {
 
 /// The blob of the policy in a checkpoint, without a governor.
 pub fn from_checkpoint(checkpoint: Checkpoint, device: &Device) -> Result<Vec<u8>> {
-    let problem = problem::by_name(&checkpoint.problem)?;
+    let problem = problem::published::by_name(&checkpoint.problem)?;
     let training = Training {
         seed: checkpoint.config.seed,
         steps: checkpoint.step,
@@ -147,7 +147,7 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
     let PolicyConfig { shape, sight } = config;
     let [b1, b2, t1, t2, fuse, head] = shape.layers();
     let list = |layers: [Dense; 2]| layers.into_iter().collect();
-    let name = problem::by_name(problem.name)?.name;
+    let name = problem::published::by_name(problem.name)?.name;
     let period_us = (problem.control_interval * 1e6).round() as u32;
     let [low, high] = problem.reach.map(|corner| corner.map(|v| v as f32));
     let soft = |sizes| layer(sizes, Norm::Soft, Activation::Tanh);
@@ -366,8 +366,8 @@ pub fn describe(blob: &[u8]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agent_sim::policy_file::PolicyFile;
-    use agent_sim::problem::heat_1d::PROBLEM;
+    use artifacts::policy_file::PolicyFile;
+    use problem::published::heat_1d::PROBLEM;
 
     /// The shipped policy has the recipe's view and layers.
     #[test]

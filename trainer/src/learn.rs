@@ -8,15 +8,15 @@ use crate::operation::{Batch, rollout};
 use crate::policy::{Policy, PolicyConfig};
 use crate::rollout::ClosedLoop;
 use crate::trial::Trial;
-use agent_sim::grid::Edge;
-use agent_sim::problem::{self, Episode, Headline, Problem};
-use agent_sim::random_field::episode_rng;
 use anyhow::{Context, Result, ensure};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device, Tensor};
 use indicatif::{ProgressBar, ProgressStyle};
+use problem::grid::Edge;
+use problem::random_field::episode_rng;
+use problem::{Episode, Headline, Problem};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -400,7 +400,7 @@ impl Trainer {
 
     /// The training a checkpoint was taken from, to the bit.
     pub fn resume(checkpoint: Checkpoint, device: &Device) -> Result<Self> {
-        let problem = problem::by_name(&checkpoint.problem)?;
+        let problem = problem::published::by_name(&checkpoint.problem)?;
         let mut trainer = Self::new(problem, checkpoint.config, checkpoint.policy, device)?;
         let fault = "the checkpoint's network or optimiser state cannot be read";
         let record =

@@ -17,7 +17,7 @@
 //! 7. [`export`]: the frozen policy, as agents read it.
 //!
 //! What the field does, how episodes are drawn and what counts as good comes from
-//! [`agent_sim::problem`]; no constant of a problem stands here.
+//! [`problem`]; no constant of a problem stands here.
 #![deny(unsafe_code)]
 
 pub mod adjoint;

@@ -5,7 +5,7 @@
 
 use crate::adjoint::elementwise::sum_of_squares;
 use crate::adjoint::real::Real;
-use agent_sim::problem::{Drives, LossWeights, Problem};
+use problem::{Drives, LossWeights, Problem};
 use pulp::Arch;
 
 /// The terms, in the order in which a rollout returns them.
@@ -391,8 +391,8 @@ fn shortfall<T: Real>(a: &[T], b: &[T], distance: T) -> Option<(T, [T; 2])> {
 mod tests {
     use super::*;
     use crate::adjoint::check::{assert_gradient, wave};
-    use agent_sim::problem::heat_1d::PROBLEM;
-    use agent_sim::problem::{density_2d, heat_2d_obstacles};
+    use problem::published::heat_1d::PROBLEM;
+    use problem::published::{density_2d, heat_2d_obstacles};
 
     const G: [f64; TERMS] = [5.0, 0.001, 100.0, 1.0, 0.1, 0.7, 30.0, 2.0, 0.4, 0.2];
 

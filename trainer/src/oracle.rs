@@ -8,8 +8,8 @@ use crate::loss::{TERMS, Term};
 use crate::policy::PolicyConfig;
 use crate::rollout::ClosedLoop;
 use crate::trial::Trial;
-use agent_sim::problem::{Episode, Headline, Problem, Records};
 use indicatif::{ProgressBar, ProgressStyle};
+use problem::{Episode, Headline, Problem, Records};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -150,12 +150,11 @@ fn plan_together(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agent_sim::problem;
-    use agent_sim::test_set::EpisodeSet;
+    use problem::test_set::EpisodeSet;
 
     #[test]
     fn a_share_of_the_agents_falls_silent_half_way_others_in_each_episode() {
-        let heat = problem::by_name("heat-2d").unwrap();
+        let heat = problem::published::by_name("heat-2d").unwrap();
         let episode = EpisodeSet::Fresh.episode(heat, 0, 0).unwrap();
         let mut trials = vec![Trial::plain(heat, 16, episode); 8];
         let crash = Crash {

@@ -4,11 +4,11 @@
 //! agent is, a fusion layer joins them into a force and a velocity.
 
 use agent_core::policy::Fusion;
-use agent_sim::problem::{Actuation, Problem};
 use burn::module::{Module, Param, ParamId};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::activation::tanh;
 use burn::tensor::{Device, Tensor, TensorData};
+use problem::{Actuation, Problem};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal};

@@ -9,7 +9,7 @@
 use crate::learn::{Hardening, Schedule, TrainConfig};
 use crate::loss::{self, TERMS, Term};
 use crate::policy::{PolicyConfig, Sight};
-use agent_sim::problem::{Problem, Records};
+use problem::{Problem, Records};
 
 /// Everything that makes a training.
 #[derive(Debug, Clone, PartialEq)]
@@ -356,7 +356,7 @@ fn scored_steps(problem: &Problem) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agent_sim::problem::ALL;
+    use problem::published::ALL;
 
     #[test]
     fn every_problem_has_every_recipe_and_a_network_that_fits_a_small_board() {

@@ -5,8 +5,8 @@
 use crate::adjoint::physics::heat_1d::{diffusion_ratio, implicit_inverse};
 use crate::loss::{ORDER_FLOOR, TERMS};
 use crate::policy::{Policy, PolicyConfig};
-use agent_sim::problem::{Episode, Problem};
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use problem::{Episode, Problem};
 
 /// Terms of every episode, [episodes, terms], unweighted; differentiable in the policy.
 pub fn rollout(

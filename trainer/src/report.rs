@@ -4,9 +4,9 @@ use crate::learn::{History, TrainConfig};
 use crate::loss::Term;
 use crate::policy::PolicyConfig;
 use crate::store::write_atomically;
-use agent_sim::problem::Headline;
 use anyhow::{Result, anyhow};
 use plotters::prelude::*;
+use problem::Headline;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 

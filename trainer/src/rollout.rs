@@ -13,7 +13,7 @@ use crate::adjoint::real::Real;
 use crate::loss::{Score, TERMS};
 use crate::policy::{PolicyConfig, Shape};
 use crate::trial::{Trial, noise};
-use agent_sim::problem::{Drives, Problem};
+use problem::{Drives, Problem};
 use rayon::prelude::*;
 use std::sync::Mutex;
 

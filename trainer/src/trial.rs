@@ -1,6 +1,6 @@
 //! One training episode: the task, and what befalls the swarm on the way.
 
-use agent_sim::problem::{Episode, Problem};
+use problem::{Episode, Problem};
 
 /// An episode and the conditions it is run under.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,9 +1,10 @@
 //! The fast rollout against the slow one, against finite differences, and against itself.
 
-use agent_sim::problem::{ALL, Episode, Problem, heat_1d::PROBLEM};
-use agent_sim::random_field::episode_rng;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
+use problem::published::{ALL, heat_1d::PROBLEM};
+use problem::random_field::episode_rng;
+use problem::{Episode, Problem};
 use std::sync::Arc;
 use trainer::loss::{TERMS, Term};
 use trainer::operation::{Batch, rollout};

@@ -1,7 +1,7 @@
 //! Trainings that are stopped, killed and resumed, and commands that must refuse.
 
-use agent_sim::problem::heat_1d::PROBLEM;
 use burn::tensor::Device;
+use problem::published::heat_1d::PROBLEM;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::AtomicBool;

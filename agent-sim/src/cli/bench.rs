@@ -2,14 +2,14 @@
 
 use super::progress::Progress;
 use super::{VERSION, print, use_threads};
-use agent_sim::bench::{
+use crate::bench::{
     Effort, Growth, Machine, Speed, episodes, growth_with_agents, growth_with_points, speed,
 };
-use agent_sim::output::OutputFolder;
-use agent_sim::problem::{self, Problem};
-use agent_sim::table::{number, table};
+use crate::table::{number, table};
 use anyhow::{Context, bail};
+use artifacts::output::OutputFolder;
 use clap::Args;
+use problem::{Problem, Problems};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -55,11 +55,11 @@ struct Episodes {
     seconds: Vec<f64>,
 }
 
-pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
+pub fn bench(args: &BenchArgs, problems: &Problems) -> anyhow::Result<()> {
     use_threads(args.threads)?;
     let problems: Vec<&Problem> = match &args.problem {
-        Some(name) => vec![problem::by_name(name)?],
-        None => problem::ALL.to_vec(),
+        Some(name) => vec![problems.by_name(name)?],
+        None => problems.iter().collect(),
     };
     if let Some(count) = args.episodes {
         return time_episodes(problems[0], count, args.json);

@@ -3,17 +3,18 @@
 use super::eval::{evaluate, notes};
 use super::run::{events, write_all};
 use super::{print, provenance, use_threads};
+use crate::controller::{Controller, Experiment};
+use crate::fault::{Fault, Kind, Who};
+use crate::recording::Recording;
+use crate::report::{self, Event, RGBColor, Shown, line};
+use crate::table::{number, table};
 use agent_core::policy::Policy;
-use agent_sim::controller::{Controller, Experiment};
-use agent_sim::fault::{Fault, Kind, Who};
-use agent_sim::output::OutputFolder;
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::{Episode, Problem, heat_1d};
-use agent_sim::recording::Recording;
-use agent_sim::report::{self, Event, RGBColor, Shown, line};
-use agent_sim::table::{number, table};
-use agent_sim::test_set::EpisodeSet;
+use artifacts::output::OutputFolder;
+use artifacts::policy_file::PolicyFile;
 use clap::Args;
+use problem::published::heat_1d;
+use problem::test_set::EpisodeSet;
+use problem::{Episode, Problem};
 use std::path::PathBuf;
 
 /// The published episode in the pictures: its field and target differ much, in sign too.
@@ -89,7 +90,9 @@ fn contenders<'p>(problem: &'static Problem, policy: &'p Policy<'p>) -> Vec<Cont
     let dead = (agents as f64 / 3.0).round();
     static LOSSES: [Fault; 1] = [KILL];
     let losses: &[Fault] = &LOSSES;
-    let feedback = Controller::Proportional(problem.baseline);
+    let feedback = problem
+        .baseline
+        .map_or(Controller::None, Controller::Proportional);
     let swarm = Controller::Policy(policy);
     let contender = |name: String, controller, faults, colour| Contender {
         name,

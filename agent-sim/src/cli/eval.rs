@@ -3,15 +3,17 @@
 use super::progress::Progress;
 use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, use_threads};
+use crate::controller::{Controller, Experiment};
+use crate::episode::BlownUp;
+use crate::scenario::{ControllerKind, Scenario, Team, fault_seed};
+use crate::table::{number, table};
 use agent_core::policy::Encoding;
-use agent_sim::controller::{Controller, Experiment};
-use agent_sim::episode::BlownUp;
-use agent_sim::metrics::{Score, Summary};
-use agent_sim::policy_file;
-use agent_sim::problem::{Drives, Episode, ErrorSensing, Headline, Problem, Records};
-use agent_sim::scenario::{Kind, Scenario, Team, fault_seed};
-use agent_sim::table::{number, table};
+use artifacts::policy_file;
 use clap::Args;
+use problem::metrics::{Score, Summary};
+use problem::{
+    Actuation, Drives, Episode, ErrorSensing, Headline, Problem, Problems, Proportional, Records,
+};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -78,12 +80,12 @@ struct Evaluation<'a> {
     recoding: Option<Recoding>,
 }
 
-pub fn eval(args: &EvalArgs) -> anyhow::Result<()> {
+pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
     use_threads(args.threads)?;
     let mut scenario = args.scenario.scenario()?;
     scenario.agents = args.agents.or(scenario.agents);
     scenario.set.clone_from(&args.set);
-    let mut team = scenario.team()?;
+    let mut team = scenario.team(problems)?;
     let episodes = scenario.episodes(&team, args.episodes)?;
     let before = match args.weights {
         None => None,
@@ -144,7 +146,7 @@ pub fn eval(args: &EvalArgs) -> anyhow::Result<()> {
     }
     rows.push((name, summary));
     rows.extend(yardsticks(&team, &experiment, &episodes)?);
-    rows.extend(variants(&scenario, &episodes)?);
+    rows.extend(variants(&scenario, problems, &episodes)?);
     print(&format!(
         "{} · {} agents · {} episodes of the {} set\n\n{}\n{}",
         provenance(&team.problem, scenario.seed, team.policy.as_ref()),
@@ -191,12 +193,14 @@ fn yardsticks(
     experiment: &Experiment<'_>,
     episodes: &[Episode],
 ) -> anyhow::Result<Vec<(String, Summary)>> {
-    let law = team.problem.baseline_for(team.agents);
+    let tuned = team.problem.baseline_for(team.agents);
+    let feedback = tuned.map(Controller::Proportional);
+    let feedback = feedback.map(|law| (ControllerKind::Proportional, law));
     let mut rows = Vec::new();
-    for (kind, controller) in [
-        (Kind::None, Controller::None),
-        (Kind::Proportional, Controller::Proportional(law)),
-    ] {
+    for (kind, controller) in [(ControllerKind::None, Controller::None)]
+        .into_iter()
+        .chain(feedback)
+    {
         if kind != team.kind {
             let experiment = Experiment {
                 controller,
@@ -210,17 +214,21 @@ fn yardsticks(
 }
 
 /// The same under the problem's other forms, unless one was asked for.
-fn variants(scenario: &Scenario, episodes: &[Episode]) -> anyhow::Result<Vec<(String, Summary)>> {
+fn variants(
+    scenario: &Scenario,
+    problems: &Problems,
+    episodes: &[Episode],
+) -> anyhow::Result<Vec<(String, Summary)>> {
     let mut rows = Vec::new();
     if scenario.variant.is_some() {
         return Ok(rows);
     }
-    for variant in scenario.team()?.problem.variants {
+    for variant in scenario.team(problems)?.problem.variants {
         let other = Scenario {
             variant: Some(variant.name.to_owned()),
             ..scenario.clone()
         };
-        let team = other.team()?;
+        let team = other.team(problems)?;
         let policy = team.parsed_policy();
         let experiment = team.experiment(policy.as_ref());
         let name = |kind: &str| format!("{kind}, {}", variant.name);
@@ -320,7 +328,6 @@ pub fn headline_name(problem: &Problem) -> &'static str {
 
 /// What the figures mean and what the proportional yardstick is.
 pub fn notes(problem: &Problem, agents: usize) -> String {
-    let law = problem.baseline_for(agents);
     let mut text = String::from("  Errors are mean squared");
     if !problem.tracking {
         text += " (of the field: the target is zero)";
@@ -332,31 +339,37 @@ pub fn notes(problem: &Problem, agents: usize) -> String {
     if problem.scoring.records == Records::BeforeAction {
         text += ", recorded before each action";
     }
+    let effort = match problem.actuation.drives {
+        Drives::Source => "u²",
+        Drives::Flow => "|v|²",
+    };
+    text += &format!(".\n  Effort is mean {effort}, travel the mean path length.");
+    if let Some(law) = problem.baseline_for(agents) {
+        text += &format!(" Proportional: {},\n  ", rule(problem, law));
+        text += &format!(
+            "gain tuned on fresh episodes (agent-sim tune {}).",
+            problem.name
+        );
+    }
+    text + "\n"
+}
+
+/// A feedback law, for people.
+fn rule(problem: &Problem, law: Proportional) -> String {
     let sensing = match law.sensing {
         ErrorSensing::Point => "point",
         ErrorSensing::Kernel => "kernel-averaged",
     };
     // Gains of other numbers of agents are fractions.
     let gain = (1e3 * law.gain).round() / 1e3;
-    let (effort, rule) = match problem.actuation.drives {
-        Drives::Source => (
-            "u²",
-            format!(
-                "u = clip(−{}·error, ±{})",
-                gain, problem.actuation.force_max
-            ),
-        ),
-        Drives::Flow => (
-            "|v|²",
-            format!(
-                "v = clip({}·error·∇z, {})",
-                gain, problem.actuation.velocity_max
-            ),
-        ),
+    let Actuation {
+        force_max,
+        velocity_max,
+        ..
+    } = problem.actuation;
+    let law = match problem.actuation.drives {
+        Drives::Source => format!("u = clip(−{gain}·error, ±{force_max})"),
+        Drives::Flow => format!("v = clip({gain}·error·∇z, {velocity_max})"),
     };
-    text + &format!(
-        ".\n  Effort is mean {effort}, travel the mean path length. Proportional: {rule} on the {sensing} error,\n  \
-         gain tuned on fresh episodes (agent-sim tune {}).\n",
-        problem.name
-    )
+    format!("{law} on the {sensing} error")
 }

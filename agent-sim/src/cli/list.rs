@@ -1,18 +1,18 @@
 //! `agent-sim problems` and `agent-sim faults`: what there is.
 
 use super::print;
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem;
-use agent_sim::table::table;
+use crate::table::table;
+use artifacts::policy_file::PolicyFile;
+use problem::Problems;
 
-pub fn problems() -> anyhow::Result<()> {
+pub fn problems(problems: &Problems) -> anyhow::Result<()> {
     let head = [
         "problem", "grid", "agents", "steps", "interval", "policy", "the task",
     ];
     let mut rows = vec![head.map(String::from).to_vec()];
     let mut variants = String::new();
     let mut physics = String::new();
-    for problem in problem::ALL {
+    for problem in problems.iter() {
         rows.push(vec![
             problem.name.to_owned(),
             problem.grid.to_string(),

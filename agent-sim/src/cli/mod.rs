@@ -1,4 +1,4 @@
-//! Commands and their arguments.
+//! The command line: [`main`] for a list of problems, a module for each command.
 
 mod bench;
 mod demo;
@@ -14,11 +14,12 @@ mod scenario_args;
 mod sweep;
 mod tune;
 
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::Problem;
 use anyhow::bail;
+use artifacts::policy_file::PolicyFile;
 use clap::{Parser, Subcommand};
+use problem::{Listed, Problem, Problems};
 use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -117,21 +118,32 @@ Examples:
     Faults,
 }
 
-/// Runs the command line.
-pub fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
+/// Runs the program's command line for the problems of a list: the published ones, or a user's own.
+pub fn main(entries: &[impl Listed]) -> ExitCode {
+    let outcome = Problems::new(entries).map_err(anyhow::Error::from);
+    match outcome.and_then(|problems| carry_out(Cli::parse().command, &problems)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn carry_out(command: Option<Command>, problems: &Problems) -> anyhow::Result<()> {
+    match command {
         None => demo::demo(&demo::DemoArgs::default()),
         Some(Command::Demo(args)) => demo::demo(&args),
-        Some(Command::Run(args)) => run::run(&args),
-        Some(Command::Eval(args)) => eval::eval(&args),
-        Some(Command::Sweep(args)) => sweep::sweep(&args),
+        Some(Command::Run(args)) => run::run(&args, problems),
+        Some(Command::Eval(args)) => eval::eval(&args, problems),
+        Some(Command::Sweep(args)) => sweep::sweep(&args, problems),
         Some(Command::Flash(args)) => nodes::flash(&args),
         Some(Command::Nodes(args)) => nodes::nodes(&args),
         Some(Command::Key(args)) => key::key(&args),
-        Some(Command::Replay(args)) => replay::replay(&args),
-        Some(Command::Tune(args)) => tune::tune(&args),
-        Some(Command::Bench(args)) => bench::bench(&args),
-        Some(Command::Problems) => list::problems(),
+        Some(Command::Replay(args)) => replay::replay(&args, problems),
+        Some(Command::Tune(args)) => tune::tune(&args, problems),
+        Some(Command::Bench(args)) => bench::bench(&args, problems),
+        Some(Command::Problems) => list::problems(problems),
         Some(Command::Faults) => list::faults(),
     }
 }

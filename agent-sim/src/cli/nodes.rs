@@ -3,12 +3,12 @@
 use super::print;
 use super::progress::tell;
 use super::rig_args::RigArgs;
+use crate::rig::{Boards, Pace, Payload, Rig, cause};
+use crate::table::table;
 use agent_core::message::{PolicyId, SlotState};
 use agent_core::policy::Policy;
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::rig::{Boards, Pace, Payload, Rig, cause};
-use agent_sim::table::table;
 use anyhow::bail;
+use artifacts::policy_file::PolicyFile;
 use clap::Args;
 use std::path::PathBuf;
 

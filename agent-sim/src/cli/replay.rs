@@ -2,13 +2,13 @@
 
 use super::progress::Progress;
 use super::{print, use_threads};
-use agent_sim::fault::{Fault, Kind};
-use agent_sim::problem::Problem;
-use agent_sim::recording::{Recording, fingerprints};
-use agent_sim::scenario::Scenario;
-use agent_sim::test_set;
+use crate::fault::{Fault, Kind};
+use crate::recording::{Recording, fingerprints};
+use crate::scenario::Scenario;
 use anyhow::{anyhow, bail};
 use clap::Args;
+use problem::test_set;
+use problem::{Problem, Problems};
 use std::path::{Path, PathBuf};
 
 /// Files of a recorded run.
@@ -29,7 +29,7 @@ pub struct ReplayArgs {
     threads: Option<usize>,
 }
 
-pub fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
+pub fn replay(args: &ReplayArgs, problems: &Problems) -> anyhow::Result<()> {
     use_threads(args.threads)?;
     let folder = &args.folder;
     let text = read(folder, SCENARIO)?;
@@ -55,7 +55,7 @@ pub fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
             folder.join(STEPS).display()
         );
     };
-    let team = scenario.team()?;
+    let team = scenario.team(problems)?;
     let episode = episode(folder, &team.problem)?;
     let policy = team.parsed_policy();
     let experiment = team.experiment(policy.as_ref());
@@ -94,7 +94,7 @@ fn read(folder: &Path, name: &str) -> anyhow::Result<String> {
     std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))
 }
 
-fn episode(folder: &Path, problem: &Problem) -> anyhow::Result<agent_sim::problem::Episode> {
+fn episode(folder: &Path, problem: &Problem) -> anyhow::Result<problem::Episode> {
     let path = folder.join(EPISODE);
     let bytes = std::fs::read(&path).map_err(|error| unreadable(&path, &error))?;
     let mut episodes = test_set::from_npy(&bytes, problem, &path.display().to_string())?;

@@ -1,10 +1,10 @@
 //! Boards from flags: where they are, what runs on them, how long they are waited for.
 
 use super::progress::{Progress, tell};
+use crate::rig::{Absent, BUILT_IMAGES, Boards, Images, Pace, Payload, Rig, Setup};
 use agent_core::policy::Policy;
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::rig::{Absent, BUILT_IMAGES, Boards, Images, Pace, Payload, Rig, Setup};
 use anyhow::{anyhow, bail};
+use artifacts::policy_file::PolicyFile;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -7,23 +7,23 @@ use super::replay::{EPISODE, POLICY, SCENARIO, STEPS};
 use super::rig_args::RigArgs;
 use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, use_threads};
+use crate::controller::{Controller, Experiment};
+use crate::episode::BlownUp;
+use crate::fault::{self, Fault};
+use crate::recording::Recording;
+use crate::report::film::film;
+use crate::report::html::{self, Report};
+use crate::report::{self, DrawError, Event, RGBColor, Shown, line};
+use crate::rig::{Boards, Diary, Pace, Rig};
+use crate::scenario::{ControllerKind, Scenario, Team};
+use crate::table::{number, table};
 use agent_core::policy::Policy;
-use agent_sim::controller::{Controller, Experiment};
-use agent_sim::episode::BlownUp;
-use agent_sim::fault::{self, Fault};
-use agent_sim::metrics::Score;
-use agent_sim::npy;
-use agent_sim::output::{OutputError, OutputFolder};
-use agent_sim::problem::{Episode, Problem};
-use agent_sim::recording::Recording;
-use agent_sim::report::film::film;
-use agent_sim::report::html::{self, Report};
-use agent_sim::report::{self, DrawError, Event, RGBColor, Shown, line};
-use agent_sim::rig::{Boards, Diary, Pace, Rig};
-use agent_sim::scenario::{Kind, Scenario, Team};
-use agent_sim::table::{number, table};
 use anyhow::bail;
+use artifacts::output::{OutputError, OutputFolder};
 use clap::Args;
+use problem::metrics::Score;
+use problem::{Episode, Problem};
+use problem::{Problems, npy};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -90,7 +90,7 @@ struct Named {
     score: Score,
 }
 
-pub fn run(args: &RunArgs) -> anyhow::Result<()> {
+pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     use_threads(args.threads)?;
     let mut scenario = args.scenario.scenario()?;
     scenario.agents = args.agents.or(scenario.agents);
@@ -101,7 +101,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     }
     scenario.realtime = args.realtime.or(scenario.realtime);
     let patience = args.rig.patience()?;
-    let team = scenario.team()?;
+    let team = scenario.team(problems)?;
     let episode = scenario.episode(&team)?;
     let problem = &team.problem;
     let folder = args.out.clone();
@@ -431,9 +431,9 @@ impl Contender<'_> {
 fn contenders<'p>(team: &Team, asked: &Experiment<'p>, alone: bool) -> Vec<Contender<'p>> {
     let mut list = vec![Contender {
         name: match team.kind {
-            Kind::Policy => "swarm",
-            Kind::None => "no control",
-            Kind::Proportional => "proportional",
+            ControllerKind::Policy => "swarm",
+            ControllerKind::None => "no control",
+            ControllerKind::Proportional => "proportional",
         },
         experiment: *asked,
         colour: line::BLUE,
@@ -441,7 +441,7 @@ fn contenders<'p>(team: &Team, asked: &Experiment<'p>, alone: bool) -> Vec<Conte
     if alone {
         return list;
     }
-    let faulty = !team.faults.is_empty() && team.kind != Kind::None;
+    let faulty = !team.faults.is_empty() && team.kind != ControllerKind::None;
     // What happens to boards happens to no agent of this process.
     let shared = team
         .faults
@@ -457,8 +457,8 @@ fn contenders<'p>(team: &Team, asked: &Experiment<'p>, alone: bool) -> Vec<Conte
             colour: line::GREEN,
         });
     }
-    if team.kind == Kind::Policy {
-        let law = team.problem.baseline_for(team.agents);
+    let tuned = team.problem.baseline_for(team.agents);
+    if let Some(law) = tuned.filter(|_| team.kind == ControllerKind::Policy) {
         list.push(Contender {
             name: if shared {
                 "proportional, same faults"
@@ -472,7 +472,7 @@ fn contenders<'p>(team: &Team, asked: &Experiment<'p>, alone: bool) -> Vec<Conte
             colour: line::ORANGE,
         });
     }
-    if team.kind != Kind::None {
+    if team.kind != ControllerKind::None {
         list.push(Contender {
             name: "no control",
             experiment: Experiment {

@@ -1,10 +1,10 @@
 //! A scenario from flags, from a file, or from both.
 
-use agent_sim::fault::Fault;
-use agent_sim::problem::physics::setting;
-use agent_sim::scenario::{Kind, Scenario};
+use crate::fault::Fault;
+use crate::scenario::{ControllerKind, Scenario};
 use anyhow::anyhow;
 use clap::Args;
+use problem::coefficient::setting;
 use std::path::PathBuf;
 
 /// What a run is made of. A flag takes precedence over the same entry of a scenario file.
@@ -18,7 +18,7 @@ pub struct ScenarioArgs {
     /// Who commands the actuators [default: the policy shipped for the problem, or else
     /// proportional feedback]
     #[arg(long, value_enum)]
-    controller: Option<Kind>,
+    controller: Option<ControllerKind>,
     /// Policy blob [default: the one shipped for the problem]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,

@@ -4,17 +4,17 @@ use super::eval::{evaluate, headline_name, notes};
 use super::run::listing;
 use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, use_threads};
-use agent_sim::controller::{Controller, Experiment};
-use agent_sim::fault::{Fault, Kind as FaultKind, Who};
-use agent_sim::metrics::Summary;
-use agent_sim::output::OutputFolder;
-use agent_sim::problem::{Episode, Headline};
-use agent_sim::report::html::Report;
-use agent_sim::report::{self, DrawError, RGBColor, Scored, Series, Sweep, line};
-use agent_sim::scenario::{Kind, Scenario, Team};
-use agent_sim::table::{number, table};
+use crate::controller::{Controller, Experiment};
+use crate::fault::{Fault, Kind as FaultKind, Who};
+use crate::report::html::Report;
+use crate::report::{self, DrawError, RGBColor, Scored, Series, Sweep, line};
+use crate::scenario::{ControllerKind, Scenario, Team};
+use crate::table::{number, table};
 use anyhow::{anyhow, bail};
+use artifacts::output::OutputFolder;
 use clap::Args;
+use problem::metrics::Summary;
+use problem::{Episode, Headline, Problems};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -88,7 +88,7 @@ impl FromStr for Counts {
 /// One point of a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Point {
-    controller: Kind,
+    controller: ControllerKind,
     agents: usize,
     fraction: Option<f64>,
     /// None where the field blew up in some episode.
@@ -115,14 +115,14 @@ struct Outcome<'a> {
 
 const IDENTITY: &str = "sweep-identity.json";
 
-pub fn sweep(args: &SweepArgs) -> anyhow::Result<()> {
+pub fn sweep(args: &SweepArgs, problems: &Problems) -> anyhow::Result<()> {
     use_threads(args.threads)?;
     let mut scenario = args.scenario.scenario()?;
     scenario.set.clone_from(&args.set);
     if !args.fault_fraction.is_empty() && scenario.faults.is_empty() {
         scenario.faults.push(Fault::new(FaultKind::Crash));
     }
-    let team = scenario.team()?;
+    let team = scenario.team(problems)?;
     let counts = match &args.agents {
         Some(Counts(counts)) => counts.clone(),
         None => vec![team.agents],
@@ -136,7 +136,7 @@ pub fn sweep(args: &SweepArgs) -> anyhow::Result<()> {
     for &agents in &counts {
         for &fraction in &fractions {
             let scenario = cell(&scenario, agents, fraction);
-            cells.push((fraction, scenario.team()?));
+            cells.push((fraction, scenario.team(problems)?));
         }
     }
     let episodes = scenario.episodes(&team, Some(args.episodes))?;
@@ -163,10 +163,10 @@ pub fn sweep(args: &SweepArgs) -> anyhow::Result<()> {
 }
 
 /// The controllers of a sweep: the one asked for and the yardsticks.
-fn contestants(asked: Kind) -> Vec<Kind> {
+fn contestants(asked: ControllerKind) -> Vec<ControllerKind> {
     let mut kinds = vec![asked];
     kinds.extend(
-        [Kind::Proportional, Kind::None]
+        [ControllerKind::Proportional, ControllerKind::None]
             .into_iter()
             .filter(|kind| *kind != asked),
     );
@@ -209,7 +209,7 @@ fn claim(folder: &OutputFolder, identity: &Identity) -> anyhow::Result<()> {
 /// Runs one point, unless the folder has it.
 fn point(
     folder: &OutputFolder,
-    kind: Kind,
+    kind: ControllerKind,
     fraction: Option<f64>,
     team: &Team,
     episodes: &[Episode],
@@ -217,7 +217,7 @@ fn point(
     let share = fraction.map_or_else(String::new, |share| format!("-{share}"));
     let name = match kind {
         // Nobody is nobody, however many there are of them and whatever happens to them.
-        Kind::None => "point-none.json".to_owned(),
+        ControllerKind::None => "point-none.json".to_owned(),
         _ => format!("point-{}-{}{share}.json", kind.name(), team.agents),
     };
     if let Ok(text) = std::fs::read_to_string(folder.path().join(&name)) {
@@ -235,12 +235,13 @@ fn point(
     let experiment = team.experiment(policy.as_ref());
     let experiment = match kind {
         _ if kind == team.kind => experiment,
-        Kind::None => Experiment {
+        ControllerKind::None => Experiment {
             controller: Controller::None,
             ..experiment
         },
         _ => Experiment {
-            controller: Controller::Proportional(team.problem.baseline_for(team.agents)),
+            controller: (team.problem.baseline_for(team.agents))
+                .map_or(Controller::None, Controller::Proportional),
             ..experiment
         },
     };
@@ -385,7 +386,7 @@ fn picture(team: &Team, points: &[Point], source: &str) -> Result<String, DrawEr
         };
         // The field's own spread is no news, and its band would cover everybody's.
         let std = match point.controller {
-            Kind::None => 0.0,
+            ControllerKind::None => 0.0,
             _ => figure.std,
         };
         let scored = Scored {
@@ -428,12 +429,12 @@ fn picture(team: &Team, points: &[Point], source: &str) -> Result<String, DrawEr
 }
 
 /// The colour of a controller's curve; curves of the same controller beside it get others.
-fn colour(kind: Kind, before: usize) -> RGBColor {
+fn colour(kind: ControllerKind, before: usize) -> RGBColor {
     const MORE: [RGBColor; 3] = [line::GREEN, line::VERMILION, line::PURPLE];
     match (kind, before) {
-        (Kind::Policy, 0) => line::BLUE,
-        (Kind::Proportional, 0 | 1) => line::ORANGE,
-        (Kind::None, 0..=2) => line::GREY,
+        (ControllerKind::Policy, 0) => line::BLUE,
+        (ControllerKind::Proportional, 0 | 1) => line::ORANGE,
+        (ControllerKind::None, 0..=2) => line::GREY,
         _ => MORE[before % MORE.len()],
     }
 }

@@ -2,11 +2,11 @@
 
 use super::eval::{evaluate, headline_name};
 use super::{VERSION, print, use_threads};
-use agent_sim::controller::{Controller, Experiment};
-use agent_sim::problem::{self, ErrorSensing, Proportional};
-use agent_sim::table::{number, table};
-use agent_sim::test_set::EpisodeSet;
+use crate::controller::{Controller, Experiment};
+use crate::table::{number, table};
 use clap::Args;
+use problem::test_set::EpisodeSet;
+use problem::{ErrorSensing, Problems, Proportional};
 
 /// Gains tried: a few to a decade, denser where heat-1d turns unstable.
 const GAINS: [f64; 21] = [
@@ -29,8 +29,8 @@ pub struct TuneArgs {
     threads: Option<usize>,
 }
 
-pub fn tune(args: &TuneArgs) -> anyhow::Result<()> {
-    let problem = problem::by_name(&args.problem)?;
+pub fn tune(args: &TuneArgs, problems: &Problems) -> anyhow::Result<()> {
+    let problem = problems.by_name(&args.problem)?;
     use_threads(args.threads)?;
     let episodes = EpisodeSet::Fresh.episodes(problem, args.seed, Some(args.episodes.max(1)))?;
     let head = [
@@ -75,15 +75,16 @@ pub fn tune(args: &TuneArgs) -> anyhow::Result<()> {
         table(&rows)
     );
     if let Some((error, law)) = best {
-        let used = problem.baseline;
+        let used = match problem.baseline {
+            Some(used) => format!("gain {} and {:?}", used.gain, used.sensing),
+            None => "none".to_owned(),
+        };
         text += &format!(
-            "\n  best {} error {} with gain {} and {:?} sensing; built in: gain {} and {:?}\n",
+            "\n  best {} error {} with gain {} and {:?} sensing; built in: {used}\n",
             headline_name(problem).replace('_', "-"),
             number(error),
             law.gain,
             law.sensing,
-            used.gain,
-            used.sensing
         );
     }
     print(&text)

@@ -23,7 +23,7 @@
 //! assert_eq!(fault, Fault { who: Who::Fraction(0.25), at: 0.5, ..Fault::new(Kind::Crash) });
 //! fault.check(8, 1, [0.0; 2], [1.0; 2])?;
 //!
-//! let problem = agent_sim::problem::by_name("heat-1d").unwrap();
+//! let problem = problem::published::by_name("heat-1d").unwrap();
 //! let places = (problem.placement)(problem, 8);
 //! let run = Run { grid: &problem.grid, places: &places, steps: 300, interval_us: 1000.0, seed: 1 };
 //! let plan = Plan::new(&[fault], run);

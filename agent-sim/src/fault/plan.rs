@@ -5,8 +5,8 @@ use super::life::{Blackout, Crash, Join, Reset, Restartable};
 use super::line::{Corrupt, Delay, Duplicate, Loss, Reorder};
 use super::sensor::{Dropout, Freeze, Noise, SensorBias};
 use super::{Clock, Fault, Kind, OwnTime, Scope, Who};
-use crate::grid::Grid;
 use crate::link::Link;
+use problem::grid::Grid;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -253,7 +253,7 @@ pub(crate) fn draw_count(count: usize, agents: usize, seed: u64, index: usize) -
 mod tests {
     use super::*;
     use crate::fault::probe::{Log, drive, forces};
-    use crate::grid::Edge;
+    use problem::grid::Edge;
 
     fn plan(faults: &[&str], seed: u64) -> Plan {
         let faults: Vec<Fault> = faults.iter().map(|text| text.parse().unwrap()).collect();

@@ -92,10 +92,10 @@ impl Link for InProcess<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy_file::PolicyFile;
-    use crate::problem::heat_1d::PROBLEM;
     use agent_core::agent::Mode;
     use agent_core::message::{Patch, Span};
+    use artifacts::policy_file::PolicyFile;
+    use problem::published::heat_1d::PROBLEM;
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 

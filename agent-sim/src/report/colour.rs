@@ -1,8 +1,8 @@
 //! Colours that everybody can tell apart.
 
-use crate::problem::{Episode, Problem};
 use crate::trajectory::Trajectory;
 use plotters::style::RGBColor;
+use problem::{Episode, Problem};
 
 /// Crameri's `vik` at eleven places from −1 to 1: diverging, perceptually uniform, and readable with
 /// any kind of colour vision (F. Crameri, Scientific colour maps, doi:10.5281/zenodo.1243862).

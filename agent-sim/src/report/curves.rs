@@ -3,9 +3,9 @@
 use super::axis::{Axis, BELOW, BESIDE, Frame};
 use super::svg::{DrawError, FINE, Surface};
 use super::{MAX_POINTS, TIME, font, spread, text_width};
-use crate::problem::Problem;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use problem::Problem;
 
 /// Height of the title, and of a row of events' names below it.
 const TOP: i32 = 34 * FINE as i32;

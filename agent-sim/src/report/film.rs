@@ -8,9 +8,9 @@ use super::canvas::Canvas;
 use super::colour::{AMBER, Scale};
 use super::plane::{Plane, radius_among};
 use super::{RGBColor, Shown, spread};
-use crate::problem::{Episode, Problem};
 use crate::trajectory::Trajectory;
 use gif::{DisposalMethod, Encoder, Frame, Repeat};
+use problem::{Episode, Problem};
 use rayon::prelude::*;
 
 /// Most runs in a film.

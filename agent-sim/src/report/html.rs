@@ -1,8 +1,8 @@
 //! One page that tells what was done and how it went, in one file that needs nothing beside it.
 
-use crate::problem::Problem;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use problem::Problem;
 use std::fmt::Write;
 
 /// Light and dark by the reader's choice; pictures are on white either way. Prints without broken
@@ -266,7 +266,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::heat_1d::PROBLEM;
+    use problem::published::heat_1d::PROBLEM;
 
     const EVIL: &str = "<script>alert(\"1\" & '2')</script>";
 

@@ -34,8 +34,6 @@ pub use sweep::{
     Panel as SweepPanel, Reference, Scored, Series, Sweep, sweep_panels, sweep_picture,
 };
 
-use crate::grid::{Edge, Grid};
-use crate::problem::{Drives, Episode, Problem};
 use crate::trajectory::Trajectory;
 use agents::{Look, draw_legend, looks_in};
 use axis::{Axis, BESIDE};
@@ -44,6 +42,8 @@ use colour::{Scale, error_name};
 use curves::{Chart, Curve, room_for};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use problem::grid::{Edge, Grid};
+use problem::{Drives, Episode, Problem};
 use space_time::{Panel, Quantity, sides};
 use svg::{FINE, Surface};
 

@@ -4,11 +4,11 @@ use super::axis::{Axis, BELOW, BESIDE, Frame};
 use super::curves::{Event, draw_title, room_for};
 use super::svg::{self, DrawError, FINE, Surface};
 use super::{PROVENANCE, Shown, TIME, draw_errors, font, footed, line, text_width};
-use crate::problem::Problem;
 use crate::rig::{Diary, State};
 use agent_core::agent::Mode;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use problem::Problem;
 
 /// Most boards that get a row.
 const MOST: usize = 64;

@@ -5,11 +5,11 @@ use super::axis::{Axis, Frame};
 use super::colour::Scale;
 use super::svg::{DrawError, FINE, Inlay, Surface};
 use super::{font, spread, wraps};
-use crate::grid::{Edge, Grid};
-use crate::problem::Problem;
 use crate::trajectory::{Path, Trajectory};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use problem::Problem;
+use problem::grid::{Edge, Grid};
 
 /// Most columns and rows of a field's bitmap.
 const MAX_PIXELS: usize = 128;
@@ -211,7 +211,7 @@ pub fn radius_among(agents: usize, width: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::heat_1d::PROBLEM;
+    use problem::published::heat_1d::PROBLEM;
 
     /// A field that is its own coordinate along array axis 0, on 5 × 3 points of a 4 × 1 plane.
     fn ramp(edge: Edge, names: [&'static str; 2]) -> Vec<f32> {

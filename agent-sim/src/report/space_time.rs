@@ -6,10 +6,10 @@ use super::bar::{STRIP, draw_strip};
 use super::colour::{AMBER, Scale};
 use super::svg::{DrawError, FINE, Inlay, Surface};
 use super::{MAX_POINTS, TIME, font, spread, wraps};
-use crate::problem::Problem;
 use crate::trajectory::{Path, Trajectory};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use problem::Problem;
 
 /// Most columns and rows of a field's bitmap.
 const MAX_PIXELS: usize = 200;

@@ -7,10 +7,10 @@ use super::colour::{Scale, error_name};
 use super::plane::{Plane, Tile};
 use super::svg::{self, DrawError, FINE, Inlay, Surface};
 use super::{PROVENANCE, Shown, font, footed, spread};
-use crate::problem::{Episode, Problem};
 use crate::trajectory::Trajectory;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use problem::{Episode, Problem};
 
 /// Times that are shown.
 const TIMES: usize = 5;

@@ -3,9 +3,10 @@
 use super::film::{FilmError, film};
 use super::*;
 use crate::episode::Snapshot;
-use crate::problem::{Disc, heat_1d};
 use crate::swarm::{Cost, Deed};
 use agent_core::agent::Mode;
+use problem::Disc;
+use problem::published::heat_1d;
 
 /// Heat on a rod's published grid, or on a plane between walls or around a torus.
 fn problem(axes: usize, edge: Edge) -> Problem {

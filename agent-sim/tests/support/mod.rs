@@ -8,7 +8,7 @@ use agent_core::policy::{
     Activation, Channel, Dense, DenseWeights, Disc, Fusion, Header, Limits, Network, Norm,
     Provenance, Sensing, Timing, encode,
 };
-use agent_sim::problem::Problem;
+use problem::Problem;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -4,9 +4,9 @@ use super::{Scope, Study, curve_of};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Picture, Table, Verdict, share, share_within};
 use crate::trial::{Controls, Setting, Trial};
-use agent_sim::problem::{self, Problem};
 use agent_sim::report::{Reference, Sweep, SweepPanel, line, sweep_panels};
 use agent_sim::table::number;
+use problem::Problem;
 
 /// Error against the number of agents.
 pub struct Cardinality;
@@ -100,7 +100,7 @@ impl ZeroShot {
     }
 
     fn trial(&self, scope: &Scope, agents: usize) -> anyhow::Result<Trial> {
-        let problem = problem::by_name(self.problem)?;
+        let problem = problem::published::by_name(self.problem)?;
         let policy = Controls::Policy(scope.policy(problem)?);
         let (setting, steps) = match self.circle {
             None => (Setting::of(problem), problem.horizon),
@@ -161,7 +161,7 @@ impl Study for Cardinality {
 
     fn cells(&self, scope: &Scope) -> anyhow::Result<Vec<Cell>> {
         let mut cells = Vec::new();
-        for problem in problem::ALL {
+        for problem in problem::published::ALL {
             let setting = Setting::of(problem);
             let nobody = Trial::fresh(scope, setting.clone(), Controls::Nobody);
             cells.push(Cell::new(name(problem, &nobody.controls, 0), nobody));
@@ -203,7 +203,7 @@ impl Study for Cardinality {
         let mut ranges = Vec::new();
         let mut points = Vec::new();
         let mut curves = Vec::new();
-        for problem in problem::ALL {
+        for problem in problem::published::ALL {
             let figure = |controls: &Controls, agents| -> anyhow::Result<Figure> {
                 let outcome = outcomes.of(&name(problem, controls, agents))?;
                 Ok(outcome.figure("headline"))
@@ -444,13 +444,19 @@ mod tests {
     #[test]
     fn planes_get_squares_and_every_list_has_the_published_number() {
         // 0.7 · 100 = 70 lies nearer to 64 than to 81 (1.09 and 1.16 times).
-        let ks = problem::by_name("ks-2d").unwrap();
+        let ks = problem::published::by_name("ks-2d").unwrap();
         assert_eq!(nearest(ks, 0.7), 64);
-        assert_eq!(nearest(problem::by_name("density-2d").unwrap(), 0.01), 1);
-        assert_eq!(nearest(problem::by_name("heat-1d").unwrap(), 0.7), 6);
+        assert_eq!(
+            nearest(problem::published::by_name("density-2d").unwrap(), 0.01),
+            1
+        );
+        assert_eq!(
+            nearest(problem::published::by_name("heat-1d").unwrap(), 0.7),
+            6
+        );
         for mode in [Mode::Quick, Mode::Full] {
             let scope = Scope::new(mode, 1, None, String::new());
-            for problem in problem::ALL {
+            for problem in problem::published::ALL {
                 let counts = counts(&scope, problem);
                 assert!(counts.contains(&problem.agents), "{}", problem.name);
                 assert!(counts.is_sorted());

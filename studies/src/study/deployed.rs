@@ -8,10 +8,11 @@ use crate::trial::{Controls, Setting, Trial};
 use agent_core::policy::Encoding;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::Snapshot;
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::{self, Episode, Problem, heat_1d};
 use agent_sim::rig::{BUILT_IMAGES, Boards, Images, Pace, Payload, Rig, Setup};
-use agent_sim::test_set::EpisodeSet;
+use artifacts::policy_file::PolicyFile;
+use problem::published::heat_1d;
+use problem::test_set::EpisodeSet;
+use problem::{Episode, Problem};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ const IMAGE: &str = "FIRMWARE_ELF";
 const BOARD: &str = "heat-1d on boards";
 
 fn name(problem: &Problem, weights: Encoding) -> String {
-    let weights = agent_sim::policy_file::name(weights);
+    let weights = artifacts::policy_file::name(weights);
     format!("{}, {weights}", problem.name)
 }
 
@@ -49,7 +50,7 @@ impl Study for Deployed {
 
     fn cells(&self, scope: &Scope) -> anyhow::Result<Vec<Cell>> {
         let mut cells = Vec::new();
-        for problem in problem::ALL {
+        for problem in problem::published::ALL {
             let policy = scope.policy(problem)?;
             let int8 = Arc::new(policy.recoded(Encoding::Int8)?);
             for (weights, file) in [(Encoding::F32, policy), (Encoding::Int8, int8)] {
@@ -77,7 +78,7 @@ impl Study for Deployed {
         };
         findings.csv_head(&["problem", "weights", "bytes"]);
         let mut rows = Vec::new();
-        for problem in problem::ALL {
+        for problem in problem::published::ALL {
             let figure = |weights| -> anyhow::Result<Figure> {
                 Ok(outcomes.of(&name(problem, weights))?.figure("headline"))
             };

@@ -8,10 +8,10 @@ use crate::plot::{PALETTE, banded};
 use crate::shelf::{Draw, Shelf};
 use crate::study_policy::missing;
 use crate::trial::{Controls, Setting, Trial};
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::fkpp_1d::PROBLEM;
 use agent_sim::report::{Sweep, sweep_picture};
 use agent_sim::table::number;
+use artifacts::policy_file::PolicyFile;
+use problem::published::fkpp_1d::PROBLEM;
 use std::sync::Arc;
 
 /// Σu² against the number of agents.

@@ -6,8 +6,8 @@ use crate::findings::{Bar, Findings, Table, Verdict, share, share_within};
 use crate::oracle::Oracle;
 use crate::trial::{Controls, Setting, Trial};
 use agent_sim::fault::{Fault, Kind, Who};
-use agent_sim::problem::{self, Drives, Problem};
 use agent_sim::table::number;
+use problem::{Drives, Problem};
 
 /// Error against the share of agents that fail.
 pub struct Failure;
@@ -128,7 +128,7 @@ impl Study for Failure {
 
     fn cells(&self, scope: &Scope) -> anyhow::Result<Vec<Cell>> {
         let mut cells = Vec::new();
-        for problem in problem::ALL {
+        for problem in problem::published::ALL {
             let setting = Setting::of(problem);
             let policy = Controls::Policy(scope.policy(problem)?);
             for controls in [Controls::Nobody, Controls::Proportional, policy.clone()] {
@@ -188,7 +188,7 @@ impl Study for Failure {
         let shares = shares(scope);
         let mut ratios = Vec::new();
         let mut bounded = Vec::new();
-        for problem in problem::ALL {
+        for problem in problem::published::ALL {
             for controls in ["no control", "proportional", "policy"] {
                 let without = figure(&plain(problem, controls))?;
                 let labels = [problem.name, controls, "headline", "none", "", "0", "0"];
@@ -291,7 +291,7 @@ fn feedback(
 ) -> anyhow::Result<Table> {
     let shares = shares(scope);
     let mut rows = Vec::new();
-    for problem in problem::ALL {
+    for problem in problem::published::ALL {
         let without = outcomes.of(&plain(problem, "proportional"))?;
         let mut row = vec![
             format!("`{}`", problem.name),
@@ -332,7 +332,7 @@ fn feedback(
 /// Whether agents that move do so more when others have crashed, and what the typical episode loses.
 fn reaction(outcomes: &Outcomes) -> anyhow::Result<Table> {
     let mut rows = Vec::new();
-    for problem in problem::ALL {
+    for problem in problem::published::ALL {
         let without = outcomes.of(&plain(problem, "policy"))?;
         let crash = name(problem, "policy", Mishap::Crash, Spread::Random, JUDGED);
         let crash = outcomes.of(&crash)?;
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn shares_are_rounded_to_at_least_one_agent() {
-        let heat = problem::by_name("heat-1d").unwrap();
+        let heat = problem::published::by_name("heat-1d").unwrap();
         let counts = SHARES.map(|share| victims(heat, share));
         assert_eq!(counts, [1, 1, 2, 2, 4, 6]);
         let fault = fault(heat, Mishap::StuckAtMaximum, Spread::Clustered, 0.3);

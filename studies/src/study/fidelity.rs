@@ -5,9 +5,9 @@ use crate::cell::{Cell, Outcomes};
 use crate::findings::{Bar, Findings, Picture, Table};
 use crate::plot::{PALETTE, banded};
 use crate::trial::{Controls, Setting, Trial};
-use agent_sim::problem::ks_2d::{GRID, PROBLEM};
 use agent_sim::report::{Reference, Sweep, line, sweep_picture};
 use agent_sim::table::number;
+use problem::published::ks_2d::{GRID, PROBLEM};
 
 /// Energy on finer grids.
 pub struct Fidelity;

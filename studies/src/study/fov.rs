@@ -6,10 +6,10 @@ use crate::findings::{Bar, Findings, Picture, Table, Verdict};
 use crate::plot::{PALETTE, banded};
 use crate::study_policy::missing;
 use crate::trial::{Controls, Setting, Trial};
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::fkpp_1d::{GRID, PROBLEM};
 use agent_sim::report::{Sweep, sweep_picture};
 use anyhow::ensure;
+use artifacts::policy_file::PolicyFile;
+use problem::published::fkpp_1d::{GRID, PROBLEM};
 use std::sync::Arc;
 
 /// Error against the window of agents.

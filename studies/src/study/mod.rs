@@ -16,10 +16,10 @@ mod table;
 use crate::cell::{Cell, Outcomes};
 use crate::findings::{Findings, Picture};
 use crate::study_policy::{Varied, varied};
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::{self, Headline, Problem};
 use agent_sim::report::{RGBColor, Reference, Scored, Series, Sweep, line, sweep_picture};
 use anyhow::Context;
+use artifacts::policy_file::PolicyFile;
+use problem::{Headline, Problem};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ const COLOURS: [RGBColor; 8] = [
 /// which forgives what happens late, also with the final one. The label says which.
 fn figures() -> Vec<(&'static Problem, &'static str, String)> {
     let mut all = Vec::new();
-    for problem in problem::ALL {
+    for problem in problem::published::ALL {
         all.push((problem, "headline", format!("`{}`", problem.name)));
         if problem.scoring.headline == Headline::TimeMean {
             let label = format!("`{}`, final error", problem.name);

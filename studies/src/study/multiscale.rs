@@ -6,9 +6,9 @@ use crate::findings::{Bar, Findings, Picture, Table, Verdict};
 use crate::plot::PALETTE;
 use crate::shelf::{Draw, Shelf};
 use crate::trial::{Controls, Setting, Trial};
-use agent_sim::problem::ks_1d::{CONTROL_INTERVAL, LENGTH, PROBLEM};
 use agent_sim::report::{Reference, Sweep, line, sweep_picture};
 use agent_sim::table::number;
+use problem::published::ks_1d::{CONTROL_INTERVAL, LENGTH, PROBLEM};
 
 /// Energy over time on long circles.
 pub struct MultiScale;

@@ -5,8 +5,8 @@ use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Picture, Table, share};
 use crate::trial::{Controls, Setting, Trial};
 use agent_sim::fault::{Fault, Kind};
-use agent_sim::problem::{self, Problem};
 use agent_sim::report::{Sweep, SweepPanel, line, sweep_panels};
+use problem::Problem;
 
 /// Error against the number of agents, with the paper's levels of noise.
 pub struct Noise;
@@ -77,7 +77,7 @@ impl Study for Noise {
     fn cells(&self, scope: &Scope) -> anyhow::Result<Vec<Cell>> {
         let mut cells = Vec::new();
         for disturbed in &DISTURBED {
-            let problem = problem::by_name(disturbed.problem)?;
+            let problem = problem::published::by_name(disturbed.problem)?;
             for agents in disturbed.agents(scope) {
                 for (level, faults) in disturbed.levels() {
                     for controls in contestants(scope, problem)? {

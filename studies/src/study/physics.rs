@@ -5,8 +5,9 @@ use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Picture, Table, Verdict};
 use crate::plot::{PALETTE, banded};
 use crate::trial::{Controls, Setting, Trial};
-use agent_sim::problem::{Problem, fkpp_1d, turbulence_2d};
 use agent_sim::report::{Series, Sweep, line, sweep_picture};
+use problem::Problem;
+use problem::published::{fkpp_1d, turbulence_2d};
 
 /// Error under other physics.
 pub struct Physics;

@@ -5,8 +5,8 @@ use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Table as Rows, Verdict};
 use crate::oracle::Oracle;
 use crate::trial::{Controls, Setting, Trial};
-use agent_sim::problem::{self, Headline};
 use agent_sim::table::number;
+use problem::Headline;
 
 /// All problems on the published test episodes.
 pub struct Table;
@@ -167,7 +167,7 @@ impl Study for Table {
         let oracles = Oracle::all()?;
         let mut rows = Vec::new();
         for row in &PUBLISHED {
-            let problem = problem::by_name(row.problem)?;
+            let problem = problem::published::by_name(row.problem)?;
             let figure = |controls: &str, name: &str| -> anyhow::Result<Figure> {
                 Ok(outcomes.of(&row.cell(controls))?.figure(name))
             };

@@ -6,8 +6,8 @@
 use super::elementwise::{CHUNK, vectorised};
 use super::matrix::{multiply, multiply_transposed, transpose};
 use super::real::Real;
-use agent_sim::grid::Edge;
-use agent_sim::problem::Problem;
+use problem::Problem;
+use problem::grid::Edge;
 use pulp::{Arch, Simd, WithSimd};
 
 /// The actuators of a problem.
@@ -286,8 +286,8 @@ vectorised! {
 mod tests {
     use super::*;
     use crate::adjoint::check::{assert_gradient, wave};
-    use agent_sim::actuate::Kernel;
-    use agent_sim::problem::{ALL, density_2d, heat_1d, heat_2d};
+    use problem::actuate::Kernel;
+    use problem::published::{ALL, density_2d, heat_1d, heat_2d};
 
     fn weighted(values: &[f64], weights: &[f64]) -> f64 {
         values.iter().zip(weights).map(|(v, w)| v * w).sum()

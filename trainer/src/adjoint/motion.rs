@@ -1,7 +1,7 @@
 //! From the network's outputs to what agents do, and where that takes them.
 
 use super::real::Real;
-use agent_sim::problem::{Drives, Problem};
+use problem::{Drives, Problem};
 
 /// How agents act and move.
 #[derive(Debug, Clone)]
@@ -178,7 +178,7 @@ pub const KEEP_OUT_MARGIN: f64 = 1e-3;
 mod tests {
     use super::*;
     use crate::adjoint::check::assert_gradient;
-    use agent_sim::problem::{density_2d, heat_1d, heat_2d_obstacles};
+    use problem::published::{density_2d, heat_1d, heat_2d_obstacles};
 
     #[test]
     fn travelling_stops_at_the_wall_and_so_does_its_gradient() {

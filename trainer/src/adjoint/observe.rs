@@ -3,8 +3,8 @@
 
 use super::real::Real;
 use crate::policy::Sight;
-use agent_sim::grid::Edge;
-use agent_sim::problem::Problem;
+use problem::Problem;
+use problem::grid::Edge;
 
 /// Turns error fields into the features of agents.
 #[derive(Debug, Clone)]
@@ -239,7 +239,7 @@ fn slope_adjoint<T: Real>(g: &[T], g_field: &mut [T], wraps: bool) {
 mod tests {
     use super::*;
     use crate::adjoint::check::{assert_gradient, wave};
-    use agent_sim::problem::{density_2d, heat_1d, ks_1d, ks_2d};
+    use problem::published::{density_2d, heat_1d, ks_1d, ks_2d};
 
     fn sight(window: usize, wide: Option<[usize; 2]>) -> Sight {
         Sight {

@@ -2,9 +2,9 @@
 
 use super::backend::Backend;
 use super::use_threads;
-use agent_sim::problem::{self, Problem};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use problem::Problem;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
@@ -62,12 +62,12 @@ pub struct Arguments {
 pub fn run(arguments: Arguments) -> Result<()> {
     use_threads(arguments.threads)?;
     let problems: Vec<&'static Problem> = match arguments.problems.as_slice() {
-        [] => (problem::ALL.into_iter())
+        [] => (problem::published::ALL.into_iter())
             .filter(|p| p.name != "heat-2d-obstacles")
             .collect(),
         names => names
             .iter()
-            .map(|n| problem::by_name(n))
+            .map(|n| problem::published::by_name(n))
             .collect::<Result<_, _>>()?,
     };
     println!(

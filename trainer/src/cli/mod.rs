@@ -6,8 +6,8 @@ mod oracle;
 mod train;
 
 use agent_core::policy::{Encoding, Governor, MAGIC};
-use agent_sim::policy_file::{self, PolicyFile};
 use anyhow::{Context, Result};
+use artifacts::policy_file::{self, PolicyFile};
 use backend::Backend;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;

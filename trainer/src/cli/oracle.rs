@@ -1,9 +1,8 @@
 //! `trainer oracle`.
 
 use super::use_threads;
-use agent_sim::problem;
-use agent_sim::test_set::EpisodeSet;
 use anyhow::{Result, bail};
+use problem::test_set::EpisodeSet;
 use trainer::oracle::{Crash, Search, plan};
 
 #[derive(clap::Args)]
@@ -51,7 +50,7 @@ pub struct Arguments {
 /// Plans the episodes and prints what that reaches.
 pub fn run(arguments: Arguments) -> Result<()> {
     use_threads(arguments.threads)?;
-    let problem = problem::by_name(&arguments.problem)?;
+    let problem = problem::published::by_name(&arguments.problem)?;
     let problem = match &arguments.variant {
         Some(name) => problem.with_variant(name)?,
         None => *problem,

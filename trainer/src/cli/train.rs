@@ -2,10 +2,10 @@
 
 use super::backend::Backend;
 use super::use_threads;
-use agent_sim::policy_file::PolicyFile;
-use agent_sim::problem::{self, Problem};
 use anyhow::{Context, Result, bail};
+use artifacts::policy_file::PolicyFile;
 use clap::ValueEnum;
+use problem::Problem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -228,8 +228,8 @@ impl Arguments {
 pub fn run(arguments: Arguments) -> Result<()> {
     arguments.check()?;
     let problems = match &arguments.problem {
-        Some(name) => vec![problem::by_name(name)?],
-        None => problem::ALL.to_vec(),
+        Some(name) => vec![problem::published::by_name(name)?],
+        None => problem::published::ALL.to_vec(),
     };
     use_threads(arguments.threads)?;
     let stop = Arc::new(AtomicBool::new(false));

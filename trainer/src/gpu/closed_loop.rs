@@ -7,7 +7,7 @@ use super::tables::Physics;
 use crate::loss::{TERMS, shares};
 use crate::trial::Trial;
 use agent_core::policy::Fusion;
-use agent_sim::problem::Problem;
+use problem::Problem;
 use std::borrow::Cow;
 use std::num::NonZeroU64;
 

@@ -4,8 +4,8 @@ use super::spec::LoopSpec;
 use super::tables::{Physics, torus_kernels};
 use crate::adjoint::motion::KEEP_OUT_MARGIN;
 use crate::loss::{ORDER_FLOOR, TERMS, Term, late_steps, shares};
-use agent_sim::grid::Edge;
-use agent_sim::problem::{Cells, Drives};
+use problem::grid::Edge;
+use problem::{Cells, Drives};
 use std::f64::consts::TAU;
 use std::fmt::{Display, Write};
 

@@ -1,7 +1,7 @@
 //! What a closed loop on a GPU is made of.
 
 use crate::policy::{Shape, Sight};
-use agent_sim::problem::Problem;
+use problem::Problem;
 
 /// A closed loop: problem, sizes and network.
 #[derive(Debug, Clone)]

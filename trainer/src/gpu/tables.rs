@@ -1,12 +1,11 @@
 //! Matrices of the physics, computed in double precision.
 
 use crate::adjoint::physics::ks_2d::phi;
-use agent_sim::actuate::Kernel;
-use agent_sim::pde::density_2d::Transport;
-use agent_sim::pde::ks_2d::Stages;
-use agent_sim::problem::{
-    Problem, density_2d, fkpp_1d, heat_1d, heat_2d, ks_1d, ks_2d, turbulence_2d,
-};
+use problem::Problem;
+use problem::actuate::Kernel;
+use problem::pde::density_2d::Transport;
+use problem::pde::ks_2d::Stages;
+use problem::published::{density_2d, fkpp_1d, heat_1d, heat_2d, ks_1d, ks_2d, turbulence_2d};
 use std::f64::consts::TAU;
 
 /// What a field does in one control interval.

@@ -5,8 +5,9 @@ use crate::loss::TERMS;
 use crate::policy::{PolicyConfig, Sight};
 use crate::rollout::ClosedLoop;
 use crate::trial::Trial;
-use agent_sim::problem::{Episode, Problem, by_name};
 use burn::tensor::Device;
+use problem::published::by_name;
+use problem::{Episode, Problem};
 
 /// A GPU, or none on machines without a Vulkan driver, where there is nothing to test.
 fn gpu() -> Option<Gpu> {

@@ -8,10 +8,10 @@ use crate::findings::{Bar, Findings, Picture, Table, Verdict};
 use crate::fit::Exponent;
 use crate::plot::{PALETTE, banded};
 use crate::shelf::{Draw, Shelf};
-use agent_sim::problem::heat_1d::{GRID, PROBLEM};
-use agent_sim::random_field::episode_rng;
 use agent_sim::report::{Sweep, sweep_picture};
 use agent_sim::table::number;
+use problem::published::heat_1d::{GRID, PROBLEM};
+use problem::random_field::episode_rng;
 use rand::RngExt;
 use swarm::{FEATURES, PARAMETERS, Swarm, contraction};
 

@@ -12,8 +12,8 @@
 //! Constants, grid and scheme are those of `heat-1d`. Forward and backward pass are exact derivatives
 //! of each other, step by step.
 
-use agent_sim::pde::Tridiagonal;
-use agent_sim::problem::heat_1d::{DIFFUSIVITY, GRID, PROBLEM, scheme_spacing};
+use problem::pde::Tridiagonal;
+use problem::published::heat_1d::{DIFFUSIVITY, GRID, PROBLEM, scheme_spacing};
 use std::f64::consts::PI;
 
 const CONTROL_INTERVAL: f64 = PROBLEM.control_interval;
@@ -213,7 +213,7 @@ pub fn contraction(parameters: &[f64; FEATURES]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agent_sim::pde::{Heat1d, Stepper};
+    use problem::pde::{Heat1d, Stepper};
 
     fn fields() -> ([f64; GRID], [f64; GRID]) {
         let initial = std::array::from_fn(|j| (2.0 * PI * coordinate(j)).sin());

@@ -3,8 +3,8 @@
 use super::{Gradients, Interval, Physics};
 use crate::adjoint::check::{assert_gradient, wave};
 use crate::adjoint::real::Real;
-use agent_sim::problem::Problem;
-use agent_sim::random_field::episode_rng;
+use problem::Problem;
+use problem::random_field::episode_rng;
 
 const EPISODES: usize = 2;
 

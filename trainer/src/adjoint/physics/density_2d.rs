@@ -17,7 +17,8 @@
 use super::{Gradients, Interval, Physics};
 use crate::adjoint::elementwise::{CHUNK, vectorised};
 use crate::adjoint::real::Real;
-use agent_sim::problem::{Problem, density_2d};
+use problem::Problem;
+use problem::published::density_2d;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Step of the room; its forcing is the agents' wind.
@@ -484,8 +485,8 @@ mod tests {
     use super::*;
     use crate::adjoint::check::wave;
     use crate::adjoint::physics::agreement::{assert_adjoint, assert_follows_simulator};
-    use agent_sim::grid::{Edge, Grid};
-    use agent_sim::problem::density_2d::{EXTENT, PROBLEM};
+    use problem::grid::{Edge, Grid};
+    use problem::published::density_2d::{EXTENT, PROBLEM};
 
     /// A wind of 0.05 is worth 0.95 cells per step: it reaches the cap of half a cell and falls
     /// short of it.

@@ -14,8 +14,9 @@ use super::{Gradients, Interval, Physics};
 use crate::adjoint::elementwise::vectorised;
 use crate::adjoint::matrix;
 use crate::adjoint::real::Real;
-use agent_sim::problem::heat_1d::scheme_spacing;
-use agent_sim::problem::{Problem, fkpp_1d};
+use problem::Problem;
+use problem::published::fkpp_1d;
+use problem::published::heat_1d::scheme_spacing;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Euler step of growth and forcing, then implicit diffusion, then a cut to [0, 1].
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
     use crate::adjoint::check::wave;
     use crate::adjoint::physics::agreement::{assert_adjoint, assert_follows_simulator};
-    use agent_sim::problem::fkpp_1d::{FORCE_MAX, PROBLEM};
+    use problem::published::fkpp_1d::{FORCE_MAX, PROBLEM};
 
     fn finer() -> Problem {
         PROBLEM.with_substeps(3).unwrap()

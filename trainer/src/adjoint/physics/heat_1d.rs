@@ -11,7 +11,8 @@
 use super::{Gradients, Interval, Physics, diffusion};
 use crate::adjoint::matrix;
 use crate::adjoint::real::Real;
-use agent_sim::problem::{Problem, heat_1d};
+use problem::Problem;
+use problem::published::heat_1d;
 use pulp::Arch;
 
 /// Crank–Nicolson step of the rod.
@@ -99,7 +100,7 @@ impl<T: Real> Physics<T> for Heat1d<T> {
 mod tests {
     use super::*;
     use crate::adjoint::check::{assert_gradient, wave};
-    use agent_sim::problem::heat_1d::PROBLEM;
+    use problem::published::heat_1d::PROBLEM;
 
     /// sin(πx) is an eigenvector of the second difference: one step multiplies it by
     /// (1 + a)/(1 − a) with a = −2 r sin²(π / 2(N−1)).

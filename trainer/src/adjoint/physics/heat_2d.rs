@@ -18,8 +18,9 @@ use super::{Gradients, Interval, Physics};
 use crate::adjoint::elementwise::vectorised;
 use crate::adjoint::matrix;
 use crate::adjoint::real::Real;
-use agent_sim::problem::heat_1d::scheme_spacing;
-use agent_sim::problem::{Problem, heat_2d};
+use problem::Problem;
+use problem::published::heat_1d::scheme_spacing;
+use problem::published::heat_2d;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Step of the plate, with or without places that agents must not enter.
@@ -164,9 +165,9 @@ mod tests {
     use super::*;
     use crate::adjoint::check::wave;
     use crate::adjoint::physics::agreement::{assert_adjoint, assert_follows_simulator};
-    use agent_sim::grid::{Edge, Grid};
-    use agent_sim::problem::heat_2d::{FORCE_MAX, PROBLEM};
-    use agent_sim::problem::heat_2d_obstacles;
+    use problem::grid::{Edge, Grid};
+    use problem::published::heat_2d::{FORCE_MAX, PROBLEM};
+    use problem::published::heat_2d_obstacles;
 
     #[test]
     fn the_temperature_is_the_simulators() {

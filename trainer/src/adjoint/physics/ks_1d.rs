@@ -14,7 +14,8 @@ use super::super::elementwise::vectorised;
 use super::super::matrix;
 use super::super::real::Real;
 use super::{Gradients, Interval, Physics};
-use agent_sim::problem::{Problem, ks_1d};
+use problem::Problem;
+use problem::published::ks_1d;
 use pulp::{Arch, Simd, WithSimd};
 use std::f64::consts::TAU;
 
@@ -163,7 +164,7 @@ mod tests {
     use super::super::agreement::{assert_adjoint, assert_stays_near_simulator};
     use super::*;
     use crate::adjoint::check::wave;
-    use agent_sim::problem::ks_1d::{FORCE_MAX, PROBLEM};
+    use problem::published::ks_1d::{FORCE_MAX, PROBLEM};
 
     /// In f32 a step rounds the mean, which nothing damps, by a few 1e-7; there are up to 75.
     #[test]

@@ -24,8 +24,9 @@ use super::spectral::{
     Band, Circle, Of, Transform, fold, mean_index, parts, table, tiles, tiles_mut, unfold,
 };
 use super::{Gradients, Interval, Physics};
-use agent_sim::pde::ks_2d::Stages;
-use agent_sim::problem::{Problem, ks_2d};
+use problem::Problem;
+use problem::pde::ks_2d::Stages;
+use problem::published::ks_2d;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Exponential time differencing in four stages.
@@ -426,7 +427,7 @@ mod tests {
     use super::super::agreement::{assert_adjoint, assert_stays_near_simulator};
     use super::*;
     use crate::adjoint::check::wave;
-    use agent_sim::problem::ks_2d::{FORCE_MAX, PROBLEM};
+    use problem::published::ks_2d::{FORCE_MAX, PROBLEM};
 
     fn forms() -> [Problem; 2] {
         [PROBLEM, PROBLEM.with_variant("as-published").unwrap()]

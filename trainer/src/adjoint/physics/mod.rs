@@ -15,7 +15,7 @@ mod spectral;
 pub mod turbulence_2d;
 
 use super::real::Real;
-use agent_sim::problem::Problem;
+use problem::Problem;
 use std::fmt::Debug;
 
 /// The physics of a problem, in the form that its variant says.

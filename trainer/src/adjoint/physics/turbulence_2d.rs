@@ -21,7 +21,8 @@ use super::super::elementwise::vectorised;
 use super::super::real::Real;
 use super::spectral::{Circle, Of, Transform, fold, parts, table, tiles, tiles_mut, unfold};
 use super::{Gradients, Interval, Physics};
-use agent_sim::problem::{Problem, turbulence_2d};
+use problem::Problem;
+use problem::published::turbulence_2d;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Runge–Kutta steps of the vorticity's modes.
@@ -407,7 +408,7 @@ mod tests {
     use super::super::agreement::{assert_adjoint, assert_stays_near_simulator};
     use super::*;
     use crate::adjoint::check::wave;
-    use agent_sim::problem::turbulence_2d::{FORCE_MAX, PROBLEM};
+    use problem::published::turbulence_2d::{FORCE_MAX, PROBLEM};
 
     fn forms() -> [Problem; 2] {
         [PROBLEM, PROBLEM.with_variant("as-published").unwrap()]

@@ -1,11 +1,9 @@
 //! Policy blobs from files and from the program itself.
 
-use crate::problem::Problem;
 use agent_core::policy::{EncodeError, Encoding, Governor, Header, Policy, PolicyError, recode};
+use problem::Problem;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
-
-include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
 /// The bytes of a policy, aligned so that agents can read the weights in place, a whole vector at a
 /// time.
@@ -175,13 +173,11 @@ impl PolicyFile {
 
     /// The policy that this program was built with.
     pub fn shipped(problem: &Problem) -> Result<Self, PolicyFileError> {
-        SHIPPED
-            .iter()
-            .find(|(name, _)| *name == problem.name)
-            .map(|(name, bytes)| Self::new(bytes, format!("policies/{name}.policy")))
-            .ok_or(PolicyFileError::NotShipped {
-                problem: problem.name,
-            })
+        let name = problem.name;
+        match problem.policy {
+            Some(bytes) => Ok(Self::new(bytes, format!("policies/{name}.policy"))),
+            None => Err(PolicyFileError::NotShipped { problem: name }),
+        }
     }
 
     /// Bytes from elsewhere; `origin` names them in messages.
@@ -320,12 +316,10 @@ impl PolicyFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem;
 
     #[test]
     fn every_shipped_policy_fits_the_problem_it_is_named_after() {
-        for (name, _) in SHIPPED {
-            let problem = problem::by_name(name).unwrap();
+        for problem in problem::published::ALL {
             let file = PolicyFile::shipped(problem).unwrap();
             file.policy(problem).unwrap();
         }
@@ -333,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_policy_keeps_its_governor_with_other_weights_and_can_lose_it() {
-        let problem = problem::by_name("heat-1d").unwrap();
+        let problem = problem::published::by_name("heat-1d").unwrap();
         let shipped = PolicyFile::shipped(problem).unwrap();
         let governor = |file: &PolicyFile| file.policy(problem).unwrap().header().limits.governor;
         let given = Some(Governor {

@@ -8,14 +8,15 @@
 //! an unspecified natural flow; for it see [`AdvectionDiffusion2d`](crate::pde::AdvectionDiffusion2d).
 //! Its results table can only be reproduced by the code. Fields are row-major, `[x, y]`.
 
-use super::placement::lattice;
-use super::{
+use crate::placement::lattice;
+use crate::{
     Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, LossWeights, Problem, Proportional,
-    Sensing, Variant,
+    Sensing, TestSet, Variant,
 };
 use crate::grid::{Edge, Grid};
 use crate::pde::density_2d::Transport;
 use crate::pde::{AdvectionDiffusion2d, Density2d};
+use crate::coefficient::{NOTHING_ELSE, published};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -117,69 +118,96 @@ pub static PROBLEM: Problem = Problem {
     },
     placement,
     draw,
-    test_set: "density2d.npy",
-    table: || include_bytes!("../../../testsets/density2d.npy"),
+    test_set: Some(TestSet {
+        origin: "testsets/density2d.npy",
+        bytes: include_bytes!("../../../testsets/density2d.npy"),
+    }),
     stepper: |problem, parts| {
         let (dt, substeps) = problem.solver_steps(parts);
-        let transport = transport(problem, dt);
-        Box::new(Density2d::<f64>::new(
-            problem.grid.points,
-            EXTENT,
-            transport,
-            substeps,
-        ))
+        let points = problem.grid.points;
+        match equation(problem) {
+            Equation::Carried(transport) => Box::new(Density2d::<f64>::new(
+                points,
+                EXTENT,
+                transport.within(dt),
+                substeps,
+            )),
+            Equation::Conserved { diffusivity } => Box::new(AdvectionDiffusion2d::<f64>::new(
+                points,
+                [0, 1].map(|axis| problem.grid.spacing(axis)),
+                diffusivity,
+                [0.0; 2],
+                dt,
+                substeps,
+            )),
+        }
     },
-    longest_step: |problem| {
+    longest_step: |problem| match equation(problem) {
         // Mixing takes at most a quarter from each neighbour, and density moves one cell at most.
-        let whole = transport(problem, CONTROL_INTERVAL);
-        CONTROL_INTERVAL * (0.25 / whole.mixing).min(1.0 / whole.displacement_max)
+        Equation::Carried(transport) => {
+            let whole = transport.within(CONTROL_INTERVAL);
+            CONTROL_INTERVAL * (0.25 / whole.mixing).min(1.0 / whole.displacement_max)
+        }
+        Equation::Conserved { diffusivity } => {
+            let dx = [0, 1].map(|axis| problem.grid.spacing(axis));
+            AdvectionDiffusion2d::<f64>::largest_stable_dt(dx, diffusivity, CONSERVATIVE_SPEED)
+        }
     },
-    baseline: BASELINE,
-    as_published: false,
+    baseline: Some(BASELINE),
+    policy: Some(include_bytes!("../../../policies/density-2d.policy")),
+    form: None,
     variants: &[Variant {
         name: "conservative",
         summary: "the paper's text: mass is conserved, no flux through walls, diffusivity 0.01, no drift",
-        apply: |problem| {
-            let mut changed = Problem {
-                stepper: |problem, parts| {
-                    let (dt, substeps) = problem.solver_steps(parts);
-                    Box::new(AdvectionDiffusion2d::<f64>::new(
-                        problem.grid.points,
-                        [0, 1].map(|axis| problem.grid.spacing(axis)),
-                        CONSERVATIVE_DIFFUSIVITY,
-                        [0.0; 2],
-                        dt,
-                        substeps,
-                    ))
-                },
-                longest_step: |problem| {
-                    let dx = [0, 1].map(|axis| problem.grid.spacing(axis));
-                    AdvectionDiffusion2d::<f64>::largest_stable_dt(
-                        dx,
-                        CONSERVATIVE_DIFFUSIVITY,
-                        CONSERVATIVE_SPEED,
-                    )
-                },
-                ..problem
-            };
-            changed.substeps = changed.fewest_substeps();
-            changed
-        },
+        apply: NOTHING_ELSE,
     }],
     coefficients: &[],
-    physics: [0.0; 2],
+    physics: published(&[]),
 };
 
-/// [`TRANSPORT`] in a time `dt`, with the published lengths on any grid.
-pub fn transport(problem: &Problem, dt: f64) -> Transport {
-    let share = dt / CONTROL_INTERVAL;
-    let finer = (problem.grid.points[0] - 1) as f64 / (GRID[0] - 1) as f64;
-    Transport {
-        coupling: share * TRANSPORT.coupling,
-        drift: TRANSPORT.drift.map(|d| share * d),
-        displacement_max: share * finer * TRANSPORT.displacement_max,
-        mixing: share * finer * finer * TRANSPORT.mixing,
-        density_max: TRANSPORT.density_max,
+/// The equation in numbers: which of the two it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Equation {
+    /// The authors' code: every step carries the density along and mixes it a little.
+    Carried(Rates),
+    /// The paper's text, [`AdvectionDiffusion2d`].
+    Conserved {
+        /// ν
+        diffusivity: f64,
+    },
+}
+
+/// [`TRANSPORT`] on a grid of any spacing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rates {
+    /// Cells of this grid to one of the published.
+    finer: f64,
+}
+
+impl Rates {
+    /// What a step of length `dt` does, with the published lengths.
+    pub fn within(self, dt: f64) -> Transport {
+        let Self { finer } = self;
+        let share = dt / CONTROL_INTERVAL;
+        Transport {
+            coupling: share * TRANSPORT.coupling,
+            drift: TRANSPORT.drift.map(|d| share * d),
+            displacement_max: share * finer * TRANSPORT.displacement_max,
+            mixing: share * finer * finer * TRANSPORT.mixing,
+            density_max: TRANSPORT.density_max,
+        }
+    }
+}
+
+/// The equation of this form of the problem.
+pub fn equation(problem: &Problem) -> Equation {
+    match problem.form {
+        Some("conservative") => Equation::Conserved {
+            diffusivity: CONSERVATIVE_DIFFUSIVITY,
+        },
+        _ => Equation::Carried(Rates {
+            finer: (problem.grid.points[0] - 1) as f64 / (GRID[0] - 1) as f64,
+        }),
     }
 }
 

@@ -6,10 +6,11 @@
 //!
 //! A swarm steers a random temperature profile to another one and holds it there against diffusion.
 
-use super::placement::evenly;
-use super::{
+use crate::placement::evenly;
+use crate::coefficient::{Coefficient, NOTHING_ELSE, published};
+use crate::{
     Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, LossWeights, Problem, Proportional,
-    Sensing,
+    Sensing, TestSet, Variant,
 };
 use crate::grid::{Edge, Grid};
 use crate::pde::Heat1d;
@@ -17,7 +18,7 @@ use crate::random_field::RandomField;
 use rand_chacha::ChaCha8Rng;
 use std::sync::LazyLock;
 
-/// Diffusivity ν (paper, heat 1D).
+/// Diffusivity ν (paper, heat 1D), unless it is changed.
 pub const DIFFUSIVITY: f64 = 0.2;
 /// Grid points, ends included (paper).
 pub const GRID: usize = 100;
@@ -80,31 +81,71 @@ pub static PROBLEM: Problem = Problem {
     loss: LOSS,
     placement,
     draw,
-    test_set: "heat1d.npy",
-    table: || include_bytes!("../../../testsets/heat1d.npy"),
+    test_set: Some(TestSet {
+        origin: "testsets/heat1d.npy",
+        bytes: include_bytes!("../../../testsets/heat1d.npy"),
+    }),
     stepper: |problem, parts| {
         let (dt, substeps) = problem.solver_steps(parts);
+        let Equation {
+            diffusivity,
+            spacing,
+        } = equation(problem);
         let points = problem.grid.points[0];
-        Box::new(Heat1d::<f64>::new(
-            points,
-            DIFFUSIVITY,
-            scheme_spacing(points),
-            dt,
-            substeps,
-        ))
+        Box::new(Heat1d::<f64>::new(points, diffusivity, spacing, dt, substeps))
     },
     longest_step: |_| f64::INFINITY,
-    baseline: BASELINE,
-    as_published: false,
-    variants: &[],
-    coefficients: &[],
-    physics: [0.0; 2],
+    baseline: Some(BASELINE),
+    policy: Some(include_bytes!("../../../policies/heat-1d.policy")),
+    form: None,
+    variants: &[TRUE_SPACING],
+    coefficients: COEFFICIENTS,
+    physics: published(COEFFICIENTS),
 };
 
-/// Grid spacing in the schemes of the heat and Fisher–KPP equations: the authors' code divides by
-/// 1/N although N points include both ends (true spacing 1/(N − 1)).
-pub fn scheme_spacing(points: usize) -> f64 {
-    1.0 / points as f64
+/// What can be changed about the equation.
+const COEFFICIENTS: &[Coefficient] = &[Coefficient {
+    name: "nu",
+    meaning: "diffusivity ν",
+    published: DIFFUSIVITY,
+    range: [1e-6, 10.0],
+    adapt: NOTHING_ELSE,
+}];
+
+/// The equation in numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Equation {
+    /// ν
+    pub diffusivity: f64,
+    /// Δx in the scheme, see [`scheme_spacing`].
+    pub spacing: f64,
+}
+
+/// The equation of this form of the problem.
+pub fn equation(problem: &Problem) -> Equation {
+    Equation {
+        diffusivity: problem.coefficient("nu"),
+        spacing: scheme_spacing(problem, 0),
+    }
+}
+
+/// The form of the heat and Fisher–KPP equations with the true spacing on the published grid too.
+pub const TRUE_SPACING: Variant = Variant {
+    name: "true-spacing",
+    summary: "divides by the grid's true spacing where the authors' code takes 1/N for N points",
+    apply: NOTHING_ELSE,
+};
+
+/// Grid spacing along an axis in the schemes of the heat and Fisher–KPP equations: on the published
+/// grid the authors' code divides by 1/N although N points include both ends, so that ν is 2 % (6 % on
+/// the plate) too large. Any other grid has its true spacing, 1/(N − 1), and so has [`TRUE_SPACING`].
+pub fn scheme_spacing(problem: &Problem, axis: usize) -> f64 {
+    let points = problem.grid.points[axis];
+    let published = problem.grid.points == problem.sensors.points;
+    match problem.form == Some(TRUE_SPACING.name) || !published {
+        true => problem.grid.spacing(axis),
+        false => problem.grid.extent(axis) / points as f64,
+    }
 }
 
 /// Evenly from 0.2 to 0.8.

@@ -6,11 +6,12 @@
 //!
 //! Fields are row-major, `[x, y]`. The same dynamics and episodes serve the problem with obstacles.
 
-use super::heat_1d::scheme_spacing;
-use super::placement::lattice;
-use super::{
+use super::heat_1d::{TRUE_SPACING, scheme_spacing};
+use crate::coefficient::{Coefficient, NOTHING_ELSE, published};
+use crate::placement::lattice;
+use crate::{
     Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, LossWeights, Problem, Proportional,
-    Sensing,
+    Sensing, TestSet,
 };
 use crate::grid::{Edge, Grid};
 use crate::pde::Heat2d;
@@ -18,7 +19,7 @@ use crate::random_field::RandomField2d;
 use rand_chacha::ChaCha8Rng;
 use std::sync::LazyLock;
 
-/// Diffusivity ν (paper, heat 2D).
+/// Diffusivity ν (paper, heat 2D), unless it is changed.
 pub const DIFFUSIVITY: f64 = 0.2;
 /// Grid points along each axis, edges included (paper).
 pub const GRID: [usize; 2] = [32, 32];
@@ -100,21 +101,53 @@ pub static PROBLEM: Problem = Problem {
     loss: LOSS,
     placement,
     draw,
-    test_set: "heat2d.npy",
-    table: || include_bytes!("../../../testsets/heat2d.npy"),
+    test_set: Some(TestSet {
+        origin: "testsets/heat2d.npy",
+        bytes: include_bytes!("../../../testsets/heat2d.npy"),
+    }),
     stepper: |problem, parts| {
         let (dt, substeps) = problem.solver_steps(parts);
+        let Equation {
+            diffusivity,
+            spacing,
+        } = equation(problem);
         let points = problem.grid.points;
-        let dx = points.map(scheme_spacing);
-        Box::new(Heat2d::<f64>::new(points, DIFFUSIVITY, dx, dt, substeps))
+        Box::new(Heat2d::<f64>::new(points, diffusivity, spacing, dt, substeps))
     },
     longest_step: |_| f64::INFINITY,
-    baseline: BASELINE,
-    as_published: false,
-    variants: &[],
-    coefficients: &[],
-    physics: [0.0; 2],
+    baseline: Some(BASELINE),
+    policy: Some(include_bytes!("../../../policies/heat-2d.policy")),
+    form: None,
+    variants: &[TRUE_SPACING],
+    coefficients: COEFFICIENTS,
+    physics: published(COEFFICIENTS),
 };
+
+/// What can be changed about the equation.
+const COEFFICIENTS: &[Coefficient] = &[Coefficient {
+    name: "nu",
+    meaning: "diffusivity ν",
+    published: DIFFUSIVITY,
+    range: [1e-6, 10.0],
+    adapt: NOTHING_ELSE,
+}];
+
+/// The equation in numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Equation {
+    /// ν
+    pub diffusivity: f64,
+    /// Δx along each axis in the scheme, see [`scheme_spacing`].
+    pub spacing: [f64; 2],
+}
+
+/// The equation of this form of the problem.
+pub fn equation(problem: &Problem) -> Equation {
+    Equation {
+        diffusivity: problem.coefficient("nu"),
+        spacing: [0, 1].map(|axis| scheme_spacing(problem, axis)),
+    }
+}
 
 /// The smallest lattice from 0.2 to 0.8 along both axes that holds the agents.
 pub fn placement(_: &Problem, agents: usize) -> Vec<[f64; 2]> {

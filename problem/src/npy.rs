@@ -80,9 +80,9 @@ impl fmt::Display for Shape {
 /// file.extend((header.len() as u16).to_le_bytes());
 /// file.extend(header.as_bytes());
 /// file.extend([1.5f32, -2.0].iter().flat_map(|v| v.to_le_bytes()));
-/// let array = agent_sim::npy::parse(&file)?;
+/// let array = problem::npy::parse(&file)?;
 /// assert_eq!((array.shape, array.values), (vec![2], vec![1.5, -2.0]));
-/// # Ok::<_, agent_sim::npy::NpyError>(())
+/// # Ok::<_, problem::npy::NpyError>(())
 /// ```
 pub fn parse(bytes: &[u8]) -> Result<Array, NpyError> {
     let rest = bytes.strip_prefix(b"\x93NUMPY").ok_or(NpyError::NotNpy)?;

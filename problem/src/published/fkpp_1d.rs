@@ -7,11 +7,11 @@
 //! A swarm shapes a population that spreads and grows by itself. Densities are cut to [0, 1] after
 //! every step, as in the authors' code.
 
-use super::heat_1d::{LOSS, scheme_spacing};
-use super::physics::{Coefficient, NOTHING_ELSE};
-use super::placement::evenly;
-use super::{
-    Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, Problem, Proportional, Sensing,
+use super::heat_1d::{LOSS, TRUE_SPACING, scheme_spacing};
+use crate::coefficient::{Coefficient, NOTHING_ELSE, published};
+use crate::placement::evenly;
+use crate::{
+    Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, Problem, Proportional, Sensing, TestSet,
 };
 use crate::grid::{Edge, Grid};
 use crate::pde::Fkpp1d;
@@ -89,42 +89,72 @@ pub static PROBLEM: Problem = Problem {
     loss: LOSS,
     placement,
     draw,
-    test_set: "fkpp1d.npy",
-    table: || include_bytes!("../../../testsets/fkpp1d.npy"),
+    test_set: Some(TestSet {
+        origin: "testsets/fkpp1d.npy",
+        bytes: include_bytes!("../../../testsets/fkpp1d.npy"),
+    }),
     stepper: |problem, parts| {
         let (dt, substeps) = problem.solver_steps(parts);
-        let points = problem.grid.points[0];
-        let dx = scheme_spacing(points);
-        let [diffusivity, growth] = problem.physics;
-        Box::new(Fkpp1d::<f64>::new(
-            points,
+        let Equation {
             diffusivity,
             growth,
-            dx,
+            spacing,
+        } = equation(problem);
+        Box::new(Fkpp1d::<f64>::new(
+            problem.grid.points[0],
+            diffusivity,
+            growth,
+            spacing,
             dt,
             substeps,
         ))
     },
-    longest_step: |problem| Fkpp1d::<f64>::largest_stable_dt(problem.physics[1]),
-    baseline: BASELINE,
-    as_published: false,
-    variants: &[],
-    coefficients: &[
-        Coefficient {
-            name: "nu",
-            meaning: "diffusivity ν",
-            range: [1e-9, 1.0],
-            adapt: NOTHING_ELSE,
-        },
-        Coefficient {
-            name: "rho",
-            meaning: "growth rate ρ",
-            range: [1e-3, 100.0],
-            adapt: NOTHING_ELSE,
-        },
-    ],
-    physics: [DIFFUSIVITY, GROWTH],
+    longest_step: |problem| Fkpp1d::<f64>::largest_stable_dt(equation(problem).growth),
+    baseline: Some(BASELINE),
+    policy: Some(include_bytes!("../../../policies/fkpp-1d.policy")),
+    form: None,
+    variants: &[TRUE_SPACING],
+    coefficients: COEFFICIENTS,
+    physics: published(COEFFICIENTS),
 };
+
+/// What can be changed about the equation.
+const COEFFICIENTS: &[Coefficient] = &[
+    Coefficient {
+        name: "nu",
+        meaning: "diffusivity ν",
+        published: DIFFUSIVITY,
+        range: [1e-9, 1.0],
+        adapt: NOTHING_ELSE,
+    },
+    Coefficient {
+        name: "rho",
+        meaning: "growth rate ρ",
+        published: GROWTH,
+        range: [1e-3, 100.0],
+        adapt: NOTHING_ELSE,
+    },
+];
+
+/// The equation in numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Equation {
+    /// ν
+    pub diffusivity: f64,
+    /// ρ
+    pub growth: f64,
+    /// Δx in the scheme, see [`scheme_spacing`].
+    pub spacing: f64,
+}
+
+/// The equation of this form of the problem.
+pub fn equation(problem: &Problem) -> Equation {
+    Equation {
+        diffusivity: problem.coefficient("nu"),
+        growth: problem.coefficient("rho"),
+        spacing: scheme_spacing(problem, 0),
+    }
+}
 
 /// Evenly from 0.2 to 0.8; a lone agent stands in the middle.
 pub fn placement(_: &Problem, agents: usize) -> Vec<[f64; 2]> {

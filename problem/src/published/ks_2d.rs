@@ -6,13 +6,14 @@
 //!
 //! Left alone, u is chaotic in space and time; a swarm is to bring it to rest.
 
-use super::{
+use crate::{
     Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, LossWeights, Problem, Proportional,
-    Sensing, Variant,
+    Sensing, TestSet, Variant,
 };
 use crate::grid::{Edge, Grid};
 use crate::pde::ks_2d::{LARGEST_STABLE_DT, Stages};
 use crate::pde::{Ks2d, Stepper};
+use crate::coefficient::{NOTHING_ELSE, published};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -92,41 +93,54 @@ pub static PROBLEM: Problem = Problem {
     },
     placement,
     draw,
-    test_set: "ks2d.npy",
-    table: || include_bytes!("../../../testsets/ks2d.npy"),
+    test_set: Some(TestSet {
+        origin: "testsets/ks2d.npy",
+        bytes: include_bytes!("../../../testsets/ks2d.npy"),
+    }),
     stepper,
     longest_step: |_| LARGEST_STABLE_DT,
-    baseline: BASELINE,
-    as_published: false,
+    baseline: Some(BASELINE),
+    policy: Some(include_bytes!("../../../policies/ks-2d.policy")),
+    form: None,
     variants: &[Variant {
         name: "as-published",
         summary: "the authors' time stepper, whose stages use coefficients of the whole step",
-        apply: |problem| Problem {
-            as_published: true,
-            ..problem
-        },
+        apply: NOTHING_ELSE,
     }],
     coefficients: &[],
-    physics: [0.0; 2],
+    physics: published(&[]),
 };
 
-/// The scheme of this form of the problem.
-pub fn stages(problem: &Problem) -> Stages {
-    match problem.as_published {
-        true => Stages::AsPublished,
-        false => STAGES,
+/// The equation in numbers, and its scheme.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Equation {
+    /// Length of the torus along each axis.
+    pub length: f64,
+    /// How the stages of a step are weighted.
+    pub stages: Stages,
+}
+
+/// The equation of this form of the problem.
+pub fn equation(problem: &Problem) -> Equation {
+    Equation {
+        length: LENGTH,
+        stages: match problem.form {
+            Some("as-published") => Stages::AsPublished,
+            _ => STAGES,
+        },
     }
 }
 
 fn stepper(problem: &Problem, parts: usize) -> Box<dyn Stepper<f64>> {
     let (dt, substeps) = problem.solver_steps(parts);
-    let (points, stages) = (problem.grid.points, stages(problem));
-    Box::new(Ks2d::<f64>::new(points, LENGTH, dt, substeps, stages))
+    let Equation { length, stages } = equation(problem);
+    let points = problem.grid.points;
+    Box::new(Ks2d::<f64>::new(points, length, dt, substeps, stages))
 }
 
 /// Cell centres of the smallest square lattice that holds all agents.
 pub fn placement(_: &Problem, agents: usize) -> Vec<[f64; 2]> {
-    super::placement::cell_centres(agents, LENGTH)
+    crate::placement::cell_centres(agents, LENGTH)
 }
 
 /// Large waves with random phases and noise, evolved until they are forgotten. The target is rest.
@@ -201,7 +215,7 @@ mod tests {
     fn the_variant_has_the_authors_stages() {
         let published = PROBLEM.with_variant("as-published").unwrap();
         assert_eq!(
-            [stages(&PROBLEM), stages(&published)],
+            [&PROBLEM, &published].map(|form| equation(form).stages),
             [Stages::Proper, Stages::AsPublished]
         );
     }

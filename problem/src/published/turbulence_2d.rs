@@ -7,10 +7,10 @@
 //! A swarm is to still the vortices faster than viscosity does. Fields are stored with y along
 //! axis 0 and x along axis 1.
 
-use super::physics::{Coefficient, NOTHING_ELSE};
-use super::{
+use crate::coefficient::{Coefficient, NOTHING_ELSE, published};
+use crate::{
     Actuation, Cells, Drives, Episode, ErrorSensing, Headline, LossWeights, Problem, Proportional,
-    Records, Scoring, Sensing, Variant,
+    Records, Scoring, Sensing, TestSet, Variant,
 };
 use crate::grid::{Edge, Grid};
 use crate::pde::turbulence_2d::{AS_PUBLISHED_ADVECTION, largest_stable_dt};
@@ -122,42 +122,65 @@ pub static PROBLEM: Problem = Problem {
     },
     placement,
     draw,
-    test_set: "turbulence2d.npy",
-    table: || include_bytes!("../../../testsets/turbulence2d.npy"),
+    test_set: Some(TestSet {
+        origin: "testsets/turbulence2d.npy",
+        bytes: include_bytes!("../../../testsets/turbulence2d.npy"),
+    }),
     stepper,
-    longest_step: |problem| largest_stable_dt(problem.grid.points, problem.physics[0], SPEED_MAX),
-    baseline: BASELINE,
-    as_published: false,
+    longest_step: |problem| {
+        largest_stable_dt(problem.grid.points, equation(problem).viscosity, SPEED_MAX)
+    },
+    baseline: Some(BASELINE),
+    policy: Some(include_bytes!("../../../policies/turbulence-2d.policy")),
+    form: None,
     variants: &[Variant {
         name: "as-published",
         summary: "the authors' solver, which weakens advection by (2/3)⁴",
         apply: |problem| Problem {
-            as_published: true,
-            baseline: BASELINE_AS_PUBLISHED,
+            baseline: Some(BASELINE_AS_PUBLISHED),
             ..problem
         },
     }],
-    coefficients: &[Coefficient {
-        name: "nu",
-        meaning: "viscosity ν",
-        range: [1e-5, 0.1],
-        adapt: NOTHING_ELSE,
-    }],
-    physics: [VISCOSITY, 0.0],
+    coefficients: COEFFICIENTS,
+    physics: published(COEFFICIENTS),
 };
 
-/// The factor of the advection term in this form of the problem.
-pub fn advection(problem: &Problem) -> f64 {
-    match problem.as_published {
-        true => AS_PUBLISHED_ADVECTION,
-        false => ADVECTION,
+/// What can be changed about the equation.
+const COEFFICIENTS: &[Coefficient] = &[Coefficient {
+    name: "nu",
+    meaning: "viscosity ν",
+    published: VISCOSITY,
+    range: [1e-5, 0.1],
+    adapt: NOTHING_ELSE,
+}];
+
+/// The equation in numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Equation {
+    /// ν
+    pub viscosity: f64,
+    /// a, the factor of the advection term.
+    pub advection: f64,
+}
+
+/// The equation of this form of the problem.
+pub fn equation(problem: &Problem) -> Equation {
+    Equation {
+        viscosity: problem.coefficient("nu"),
+        advection: match problem.form {
+            Some("as-published") => AS_PUBLISHED_ADVECTION,
+            _ => ADVECTION,
+        },
     }
 }
 
 fn stepper(problem: &Problem, parts: usize) -> Box<dyn Stepper<f64>> {
     let (dt, substeps) = problem.solver_steps(parts);
-    let (points, advection) = (problem.grid.points, advection(problem));
-    let [viscosity, _] = problem.physics;
+    let Equation {
+        viscosity,
+        advection,
+    } = equation(problem);
+    let points = problem.grid.points;
     Box::new(Turbulence2d::<f64>::new(
         points, viscosity, dt, substeps, advection,
     ))
@@ -165,12 +188,12 @@ fn stepper(problem: &Problem, parts: usize) -> Box<dyn Stepper<f64>> {
 
 /// Cell centres of the smallest square lattice that holds all agents.
 pub fn placement(_: &Problem, agents: usize) -> Vec<[f64; 2]> {
-    super::placement::cell_centres(agents, 1.0)
+    crate::placement::cell_centres(agents, 1.0)
 }
 
 /// Random vorticity, decayed until vortices have formed. The target is rest.
 pub fn draw(problem: &Problem, rng: &mut ChaCha8Rng) -> Episode {
-    let [viscosity, _] = problem.physics;
+    let viscosity = equation(problem).viscosity;
     let speed = WARM_UP_ADVECTION * WARM_UP_SPEED;
     let step = WARM_UP_STEP.min(largest_stable_dt([GRID; 2], viscosity, speed));
     let field = warmed_up(random_vorticity(rng), viscosity, step);
@@ -240,7 +263,7 @@ mod tests {
     fn the_variant_has_the_authors_advection() {
         let published = PROBLEM.with_variant("as-published").unwrap();
         assert_eq!(
-            [advection(&PROBLEM), advection(&published)],
+            [&PROBLEM, &published].map(|form| equation(form).advection),
             [1.0, AS_PUBLISHED_ADVECTION]
         );
     }

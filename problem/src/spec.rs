@@ -1,21 +1,9 @@
-//! The control problems: what the field does, what agents can do to it and see of it, how
-//! episodes are drawn and how they are scored. Constants live here and nowhere else; the trainer
-//! reads them from here.
+//! A control problem: what the field does, what agents can do to it and see of it, how episodes are
+//! drawn and how they are scored.
 
-pub mod density_2d;
-pub mod fkpp_1d;
-pub mod heat_1d;
-pub mod heat_2d;
-pub mod heat_2d_obstacles;
-pub mod ks_1d;
-pub mod ks_2d;
-pub mod physics;
-pub mod placement;
-pub mod turbulence_2d;
-
+use crate::coefficient::{Coefficient, MAX_COEFFICIENTS};
 use crate::grid::{Edge, Grid};
 use crate::pde::Stepper;
-use physics::{Coefficient, MAX_COEFFICIENTS};
 use rand_chacha::ChaCha8Rng;
 
 /// Everything about a problem that is a number or a name.
@@ -61,25 +49,25 @@ pub struct Problem {
     pub placement: fn(&Problem, agents: usize) -> Vec<[f64; 2]>,
     /// Draws the initial field and the target of one episode, on the sensors' grid.
     pub draw: fn(&Problem, &mut ChaCha8Rng) -> Episode,
-    /// File in `testsets/` with the published test episodes.
-    pub test_set: &'static str,
-    /// The bytes of that file, built in so that the program needs nothing beside itself.
-    pub table: fn() -> &'static [u8],
+    /// The published test episodes, if there are any.
+    pub test_set: Option<TestSet>,
     /// Builds the solver that is the truth of this problem, for one `parts`-th of a control interval.
     pub stepper: fn(&Problem, parts: usize) -> Box<dyn Stepper<f64>>,
     /// The longest solver step that the explicit parts of the scheme can bear on this grid;
     /// infinite where nothing is explicit.
     pub longest_step: fn(&Problem) -> f64,
-    /// The feedback that every result is shown beside, tuned for the published number of agents.
-    pub baseline: Proportional,
-    /// Whether the solver repeats what the authors' code does differently from its own equations,
-    /// for problems that are solved without it otherwise.
-    pub as_published: bool,
+    /// The feedback that every result is shown beside, tuned for the published number of agents, if
+    /// somebody tuned it.
+    pub baseline: Option<Proportional>,
+    /// The policy that ships with the program, if one does.
+    pub policy: Option<&'static [u8]>,
+    /// The name of the [`Variant`] that this form of the problem is; none for the problem itself.
+    pub form: Option<&'static str>,
     /// Other forms of the same problem.
     pub variants: &'static [Variant],
     /// What can be changed about the equation, with [`with_physics`](Self::with_physics).
     pub coefficients: &'static [Coefficient],
-    /// The values of these, in their order.
+    /// The values of these, in their order; read them by [`coefficient`](Self::coefficient).
     pub physics: [f64; MAX_COEFFICIENTS],
 }
 
@@ -90,8 +78,30 @@ pub struct Variant {
     pub name: &'static str,
     /// What differs and why it exists.
     pub summary: &'static str,
-    /// Turns the problem into this form.
+    /// What changes beside [`Problem::form`], which the solvers go by; [`NOTHING_ELSE`](crate::coefficient::NOTHING_ELSE)
+    /// where that is all.
     pub apply: fn(Problem) -> Problem,
+}
+
+/// Stored episodes.
+#[derive(Debug, Clone, Copy)]
+pub struct TestSet {
+    /// Where they come from, for messages.
+    pub origin: &'static str,
+    /// The `.npy` file, built in so that the program needs nothing beside itself.
+    pub bytes: &'static [u8],
+}
+
+/// A form of a problem that a part of the program has no implementation of.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{part} cannot do {form}; {remedy}")]
+pub struct NotImplemented {
+    /// Who cannot.
+    pub part: &'static str,
+    /// What it cannot do: the problem and what is special about it.
+    pub form: String,
+    /// What to do instead.
+    pub remedy: &'static str,
 }
 
 /// Gaussian actuators, summed over agents.
@@ -268,30 +278,6 @@ pub struct Episode {
     pub target: Vec<f32>,
 }
 
-/// All problems, in the order of the results table.
-pub static ALL: [&Problem; 8] = [
-    &heat_1d::PROBLEM,
-    &fkpp_1d::PROBLEM,
-    &heat_2d::PROBLEM,
-    &heat_2d_obstacles::PROBLEM,
-    &ks_1d::PROBLEM,
-    &ks_2d::PROBLEM,
-    &turbulence_2d::PROBLEM,
-    &density_2d::PROBLEM,
-];
-
-/// The problem of that name.
-pub fn by_name(name: &str) -> Result<&'static Problem, UnknownProblem> {
-    ALL.into_iter()
-        .find(|p| p.name == name)
-        .ok_or_else(|| UnknownProblem(name.to_owned()))
-}
-
-/// A name that no problem has.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no problem called '{0}'; choose one of: {known}", known = ALL.map(|p| p.name).join(", "))]
-pub struct UnknownProblem(pub String);
-
 /// Why a problem cannot be solved as asked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BadProblem {
@@ -427,7 +413,15 @@ impl Problem {
     /// The variant of that name.
     pub fn with_variant(&self, name: &str) -> Result<Self, BadProblem> {
         let found = self.variants.iter().find(|v| v.name == name);
-        found.map(|v| (v.apply)(*self)).ok_or_else(|| {
+        let form = |variant: &Variant| {
+            let mut changed = (variant.apply)(Self {
+                form: Some(variant.name),
+                ..*self
+            });
+            changed.substeps = changed.substeps.max(changed.fewest_substeps());
+            changed
+        };
+        found.map(form).ok_or_else(|| {
             let names: Vec<&str> = self.variants.iter().map(|v| v.name).collect();
             BadProblem::UnknownVariant {
                 problem: self.name,
@@ -441,7 +435,7 @@ impl Problem {
     }
 
     /// Solver steps per control interval that the explicit parts of the scheme need on this grid.
-    fn fewest_substeps(&self) -> usize {
+    pub fn fewest_substeps(&self) -> usize {
         let ratio = self.control_interval / (self.longest_step)(self);
         // Rounding must not ask for one step more.
         (ratio * (1.0 - 1e-12)).ceil().max(1.0) as usize
@@ -474,18 +468,26 @@ impl Problem {
 
     /// The tuned feedback for a swarm of another size than the published one: more agents overlap
     /// more, so each pushes less. (A designer may count them; an agent may not.)
-    pub fn baseline_for(&self, agents: usize) -> Proportional {
+    pub fn baseline_for(&self, agents: usize) -> Option<Proportional> {
         let share = self.agents as f64 / agents.max(1) as f64;
-        Proportional {
-            gain: self.baseline.gain * share.min(1.0),
-            ..self.baseline
+        self.baseline.map(|tuned| Proportional {
+            gain: tuned.gain * share.min(1.0),
+            ..tuned
+        })
+    }
+
+    /// Actions until the last state that is scored.
+    pub fn scored_steps(&self) -> usize {
+        match self.scoring.records {
+            Records::AfterAction => self.horizon,
+            Records::BeforeAction => self.horizon - 1,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::published::ALL;
 
     #[test]
     fn every_problem_can_be_solved_on_coarser_and_finer_grids() {

@@ -1,9 +1,9 @@
 //! Coefficients of a problem's equation that can be changed: the same task under other physics.
 
-use super::{BadProblem, Problem, by_name};
+use crate::{BadProblem, Problem};
 
 /// Most coefficients that a problem has.
-pub const MAX_COEFFICIENTS: usize = 2;
+pub const MAX_COEFFICIENTS: usize = 4;
 
 /// A coefficient of a problem's equation that can be changed.
 #[derive(Debug, Clone, Copy)]
@@ -12,14 +12,30 @@ pub struct Coefficient {
     pub name: &'static str,
     /// What it is.
     pub meaning: &'static str,
+    /// Its value unless it is changed.
+    pub published: f64,
     /// The lowest and highest value that the solver and the draw of episodes are made for.
     pub range: [f64; 2],
     /// What else changes with it; [`NOTHING_ELSE`] where the solver alone reads it.
     pub adapt: fn(Problem) -> Problem,
 }
 
-/// For a coefficient that only the solver reads.
+/// For a coefficient or a form that only the solver reads.
 pub const NOTHING_ELSE: fn(Problem) -> Problem = |problem| problem;
+
+/// The values that a problem begins with.
+///
+/// # Panics
+/// While compiling, if there are more than [`MAX_COEFFICIENTS`].
+pub const fn published(coefficients: &[Coefficient]) -> [f64; MAX_COEFFICIENTS] {
+    let mut values = [0.0; MAX_COEFFICIENTS];
+    let mut k = 0;
+    while k < coefficients.len() {
+        values[k] = coefficients[k].published;
+        k += 1;
+    }
+    values
+}
 
 impl Problem {
     /// The same problem with other coefficients, each given by name; solver steps are added where
@@ -53,12 +69,19 @@ impl Problem {
         Ok(changed)
     }
 
+    /// The value of a coefficient, for the equation that is made of it.
+    ///
+    /// # Panics
+    /// If the problem has none of that name.
+    pub fn coefficient(&self, name: &str) -> f64 {
+        let named = self.coefficients.iter().position(|c| c.name == name);
+        self.physics[named.unwrap_or_else(|| panic!("{} has no {name}", self.name))]
+    }
+
     /// The coefficients that are not the published ones.
     pub fn changed_physics(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let published = by_name(self.name).map_or(self.physics, |problem| problem.physics);
-        let values = self.physics.into_iter().zip(published);
-        let named = self.coefficients.iter().zip(values);
-        named.filter_map(|(c, (value, published))| (value != published).then_some((c.name, value)))
+        let named = self.coefficients.iter().zip(self.physics);
+        named.filter_map(|(c, value)| (value != c.published).then_some((c.name, value)))
     }
 
     /// The problem's name with the coefficients that were changed, for titles and origins.
@@ -71,6 +94,19 @@ impl Problem {
             true => self.name.to_owned(),
             false => format!("{} with {}", self.name, changes.join(", ")),
         }
+    }
+
+    /// The same with its form, its grid and its solver's steps where they are not the published ones:
+    /// what a part of the program that lacks something names it by.
+    pub fn described(&self) -> String {
+        let mut text = self.title();
+        if let Some(form) = self.form {
+            text += &format!(" in its form '{form}'");
+        }
+        if self.grid.points != self.sensors.points {
+            text += &format!(" on a grid of {}", self.grid);
+        }
+        text
     }
 
     fn unknown_coefficient(&self, asked: &str) -> BadProblem {
@@ -100,7 +136,7 @@ pub fn setting(text: &str) -> Result<(String, f64), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::{ALL, fkpp_1d, heat_1d, ks_1d, turbulence_2d};
+    use crate::published::{ALL, fkpp_1d, heat_1d, ks_1d, turbulence_2d};
 
     #[test]
     fn what_is_set_to_its_published_value_is_unchanged() {

@@ -4,8 +4,8 @@
 //! the field. The paper's text and its code disagree about where they are; these are those of the
 //! authors' evaluation and figure.
 
-use super::heat_2d::{self, BASELINE, LOSS};
-use super::{Disc, LossWeights, Problem};
+use super::heat_2d::{self, LOSS};
+use crate::{Disc, LossWeights, Problem};
 
 /// Radius of each keep-out zone (authors' evaluation; 0.08 in the paper's text).
 pub const RADIUS: f64 = 0.06;
@@ -34,7 +34,7 @@ pub static PROBLEM: Problem = Problem {
         ..LOSS
     },
     placement,
-    baseline: BASELINE,
+    policy: Some(include_bytes!("../../../policies/heat-2d-obstacles.policy")),
     ..heat_2d::PROBLEM
 };
 

@@ -1,7 +1,7 @@
 //! What agents do to the field: Gaussian bumps, summed.
 
+use crate::Problem;
 use crate::grid::{Edge, Grid};
-use crate::problem::Problem;
 
 /// The actuation kernel on a problem's grid: adds `a exp(−|x − ξ|² / 2σ²)` at every grid point.
 ///
@@ -125,7 +125,7 @@ fn walk<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::heat_1d::PROBLEM;
+    use crate::published::heat_1d::PROBLEM;
     use proptest::prelude::*;
 
     fn on(grid: Grid, width: f64) -> Problem {

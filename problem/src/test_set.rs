@@ -1,8 +1,8 @@
 //! Where episodes come from: the published test set, a file, or a seed.
 
 use crate::npy::{self, NpyError, Shape};
-use crate::problem::{Episode, Problem};
 use crate::random_field::episode_rng;
+use crate::{Episode, Problem};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -56,6 +56,14 @@ pub enum TestSetError {
         path: PathBuf,
         /// The system's reason.
         source: std::io::Error,
+    },
+    /// The problem has no published episodes.
+    #[error(
+        "{problem} comes without a table of test episodes; give --set fresh or the path of a .npy file"
+    )]
+    NoTable {
+        /// Name of the problem.
+        problem: &'static str,
     },
     /// The file is not an array of the right kind.
     #[error("cannot use the test set {origin}: {source}")]
@@ -134,8 +142,10 @@ impl EpisodeSet {
         match self {
             Self::Fresh => Ok(None),
             Self::Table => {
-                let origin = format!("testsets/{}", problem.test_set);
-                from_npy((problem.table)(), problem, &origin).map(Some)
+                let set = problem.test_set.ok_or(TestSetError::NoTable {
+                    problem: problem.name,
+                })?;
+                from_npy(set.bytes, problem, set.origin).map(Some)
             }
             Self::File(path) => {
                 let bytes = std::fs::read(path).map_err(|source| TestSetError::Io {
@@ -214,7 +224,7 @@ pub fn from_npy(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::heat_1d::PROBLEM;
+    use crate::published::heat_1d::PROBLEM;
 
     #[test]
     fn the_table_has_the_published_episodes() {

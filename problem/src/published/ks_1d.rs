@@ -6,10 +6,10 @@
 //!
 //! The uncontrolled field is chaotic; the swarm is to calm it to zero and keep it there.
 
-use super::physics::Coefficient;
-use super::{
+use crate::coefficient::{Coefficient, published};
+use crate::{
     Actuation, Cells, Drives, Episode, ErrorSensing, Headline, LossWeights, Problem, Proportional,
-    Records, Scoring, Sensing,
+    Records, Scoring, Sensing, TestSet,
 };
 use crate::grid::{Edge, Grid};
 use crate::pde::{Ks1d, Stepper};
@@ -90,30 +90,51 @@ pub static PROBLEM: Problem = Problem {
     },
     placement,
     draw,
-    test_set: "ks1d.npy",
-    table: || include_bytes!("../../../testsets/ks1d.npy"),
+    test_set: Some(TestSet {
+        origin: "testsets/ks1d.npy",
+        bytes: include_bytes!("../../../testsets/ks1d.npy"),
+    }),
     stepper: |problem, parts| {
         let (dt, substeps) = problem.solver_steps(parts);
-        let (points, length) = (problem.grid.points[0], problem.physics[0]);
-        Box::new(Ks1d::<f64>::new(points, length, dt, substeps))
+        let Equation { length } = equation(problem);
+        Box::new(Ks1d::<f64>::new(problem.grid.points[0], length, dt, substeps))
     },
     longest_step: |_| Ks1d::<f64>::largest_stable_dt(SPEED_MAX),
-    baseline: BASELINE,
-    as_published: false,
+    baseline: Some(BASELINE),
+    policy: Some(include_bytes!("../../../policies/ks-1d.policy")),
+    form: None,
     variants: &[],
-    coefficients: &[Coefficient {
-        name: "length",
-        meaning: "circumference L",
-        range: [LENGTH / 2.0, 100.0 * LENGTH],
-        adapt: on_another_circle,
-    }],
-    physics: [LENGTH, 0.0],
+    coefficients: COEFFICIENTS,
+    physics: published(COEFFICIENTS),
 };
+
+/// What can be changed about the equation.
+const COEFFICIENTS: &[Coefficient] = &[Coefficient {
+    name: "length",
+    meaning: "circumference L",
+    published: LENGTH,
+    range: [LENGTH / 2.0, 100.0 * LENGTH],
+    adapt: on_another_circle,
+}];
+
+/// The equation in numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Equation {
+    /// L
+    pub length: f64,
+}
+
+/// The equation of this form of the problem.
+pub fn equation(problem: &Problem) -> Equation {
+    Equation {
+        length: problem.coefficient("length"),
+    }
+}
 
 /// Sensors and agents keep the published spacing, so that a window covers the same stretch of the
 /// front, and a policy made for one circumference can be used on any.
 fn on_another_circle(problem: Problem) -> Problem {
-    let [length, _] = problem.physics;
+    let Equation { length } = equation(&problem);
     let as_dense = |published: usize| (published as f64 * length / LENGTH).round() as usize;
     let circle = Grid::line(as_dense(GRID), length, Edge::Periodic);
     Problem {

@@ -1,6 +1,6 @@
 //! Scores of one run and their statistics over many.
 
-use crate::problem::{Headline, Scoring};
+use crate::{Headline, Scoring};
 use serde::{Deserialize, Serialize};
 
 /// What one closed-loop run is judged by.

@@ -1,0 +1,45 @@
+//! What a control problem on a field is, and the truth it is measured against.
+//!
+//! 1. [`Problem`]: everything about one that is a fact, on a [`grid`]: what the field does, what
+//!    agents can do to it ([`actuate`]) and see of it, where they start ([`placement`]), how episodes
+//!    are drawn ([`random_field`]) and scored ([`metrics`]). [`coefficient`]s of its equation can be
+//!    changed, and it can have other forms.
+//! 2. [`pde`]: the solvers that are the truth.
+//! 3. [`test_set`]: which episodes, from the published table, a file ([`npy`]) or a seed, on any grid
+//!    ([`resample`]).
+//! 4. [`published`]: the eight problems of the paper, a file each. [`Problems`]: those that a program
+//!    knows, the published ones or a user's own.
+//!
+//! Simulator and trainer, kernels and studies read these values and have none of their own. What one
+//! of them cannot do is refused by name ([`NotImplemented`]), never replaced.
+//!
+//! ```
+//! use problem::published::heat_1d;
+//!
+//! let thick = heat_1d::PROBLEM.with_physics([("nu", 0.4)])?;
+//! assert_eq!(heat_1d::equation(&thick).diffusivity, 0.4);
+//! let mut stepper = (thick.stepper)(&thick, 1);
+//! let mut field = vec![1.0; thick.grid.len()];
+//! stepper.step(&mut field, &vec![0.0; thick.grid.len()]);
+//! assert!(field[1] < 1.0);
+//! # Ok::<_, problem::BadProblem>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod actuate;
+pub mod coefficient;
+pub mod grid;
+pub mod metrics;
+pub mod npy;
+pub mod pde;
+pub mod placement;
+pub mod published;
+pub mod random_field;
+mod registry;
+pub mod resample;
+mod spec;
+pub mod test_set;
+
+pub use coefficient::Coefficient;
+pub use registry::{Listed, Problems, SameName, UnknownProblem};
+pub use spec::*;
