@@ -10,7 +10,7 @@ fn main() -> Result<(), BenchError> {
         return Ok(());
     }
     println!("{}", Machine::here());
-    for problem in problem::published::ALL {
+    for &problem in problem::published::ALL {
         println!("{}", speed(problem, &Effort::FULL)?);
         println!("{}", growth_with_points(problem, &Effort::FULL)?);
     }

@@ -54,7 +54,7 @@ fn feedback_beats_no_control_and_losses_cost() {
         faults: &["crash,fraction=0.5".parse().unwrap()],
         ..swarm
     };
-    let proportional = experiment(Controller::Proportional(PROBLEM.baseline), 8);
+    let proportional = experiment(Controller::Proportional(PROBLEM.baseline.unwrap()), 8);
     let nobody = score(&experiment(Controller::None, 8));
     assert!(score(&swarm).final_error < 0.1 * nobody.final_error);
     assert!(score(&proportional).final_error < 0.1 * nobody.final_error);

@@ -128,7 +128,7 @@ fn run(rig: Option<&Rig>) -> Recording {
         set: "fresh".to_owned(),
         ..Scenario::default()
     };
-    let team = scenario.team().unwrap();
+    let team = scenario.team(&problem::Problems::published()).unwrap();
     let episode = scenario.episode(&team).unwrap();
     let policy = team.parsed_policy();
     Recording::make(&team.experiment(policy.as_ref()), rig, &episode, || ()).unwrap()

@@ -175,7 +175,7 @@ impl Trial {
         let controller = match (&self.controls, policy) {
             (Controls::Policy(_), Some(policy)) => Controller::Policy(policy),
             (Controls::Proportional, _) => {
-                Controller::Proportional(problem.baseline_for(self.agents))
+                Controller::Proportional(problem.baseline_for(self.agents)?)
             }
             _ => Controller::None,
         };

@@ -97,7 +97,7 @@ fn all_shipped_policies_give_the_same_bits_on_the_board_and_on_the_host() {
         return;
     };
     let mut modes = BTreeSet::new();
-    for problem in problem::published::ALL {
+    for &problem in problem::published::ALL {
         let shipped = PolicyFile::shipped(problem).unwrap();
         for encoding in [Encoding::F32, Encoding::Int8] {
             let file = shipped.recoded(encoding).unwrap();
@@ -126,7 +126,7 @@ fn the_other_cores_give_the_same_bits_too() {
         };
         assert_eq!(node.status(PATIENCE).unwrap().board, machine.name());
         let mut modes = BTreeSet::new();
-        for problem in problem::published::ALL {
+        for &problem in problem::published::ALL {
             let shipped = PolicyFile::shipped(problem).unwrap();
             for encoding in [Encoding::F32, Encoding::Int8] {
                 let file = shipped.recoded(encoding).unwrap();

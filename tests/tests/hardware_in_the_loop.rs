@@ -83,7 +83,7 @@ fn events(rig: &Rig, node: usize) -> String {
 fn eight_boards_do_what_eight_agents_of_this_process_do_bit_for_bit() {
     let Some(images) = images() else { return };
     let scenario = scenario(&["qemu=8"], &[]);
-    let team = scenario.team().unwrap();
+    let team = scenario.team(&problem::Problems::published()).unwrap();
     assert_eq!((team.agents, team.steps), (8, 300));
     let rig = rig(&team, images, PATIENCE);
     let on_boards = record(&scenario, &team, Some(&rig));
@@ -108,7 +108,7 @@ fn every_core_does_the_same() {
         steps: Some(60),
         ..scenario(&links, &[])
     };
-    let team = scenario.team().unwrap();
+    let team = scenario.team(&problem::Problems::published()).unwrap();
     let rig = rig(&team, images, PATIENCE);
     let mixed = record(&scenario, &team, Some(&rig));
     assert_eq!(mixed.log, record(&scenario, &team, None).log);
@@ -129,7 +129,7 @@ fn a_swarm_goes_on_when_boards_are_killed_hung_and_restarted() {
         "restart,count=1,at=0.5,until=0.6",
     ];
     let scenario = scenario(&["qemu=8"], &faults);
-    let team = scenario.team().unwrap();
+    let team = scenario.team(&problem::Problems::published()).unwrap();
     // Short enough that the one that hangs does not keep the others for long.
     let rig = rig(&team, images, Duration::from_secs(5));
     let broken = record(&scenario, &team, Some(&rig));
@@ -194,7 +194,7 @@ fn boards_come_back_from_cut_cables_noise_brownouts_and_long_sleep() {
         steps: Some(50),
         ..scenario(&["qemu=4"], &faults)
     };
-    let team = scenario.team().unwrap();
+    let team = scenario.team(&problem::Problems::published()).unwrap();
     // Longer than the node's watchdog, 8 s, bears.
     let rig = rig(&team, images, Duration::from_secs(10));
     record(&scenario, &team, Some(&rig));

@@ -74,7 +74,7 @@ fn every_policy_holds_on_fresh_episodes() {
 
 #[test]
 fn every_policy_fits_a_small_board() {
-    for problem in ALL {
+    for &problem in ALL {
         let file = PolicyFile::shipped(problem).unwrap();
         let policy = file.policy(problem).unwrap();
         assert!(file.bytes().len() <= 256 * 1024, "{}", problem.name);

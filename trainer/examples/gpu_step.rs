@@ -9,8 +9,10 @@ use burn::tensor::Device;
 use clap::Parser;
 use problem::random_field::episode_rng;
 use std::time::Instant;
-use trainer::gpu::{Gpu, GpuLoop, LoopSpec};
-use trainer::recipe;
+use trainer::gpu::{Gpu, GpuLoop};
+use trainer::kernels::LoopSpec;
+use trainer::published::entries;
+use trainer::rollout::Rollout;
 use trainer::trial::Trial;
 
 /// Milliseconds per gradient and per forward pass of one training batch.
@@ -37,8 +39,9 @@ struct Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let problem = problem::published::by_name(&arguments.problem)?;
-    let recipe = recipe::of(problem);
+    let entry = entries().by_name(&arguments.problem)?;
+    let problem = entry.problem;
+    let recipe = entry.recipe.full(problem);
     let spec = LoopSpec {
         problem: *problem,
         agents: arguments.agents.unwrap_or(problem.agents),
@@ -59,7 +62,7 @@ fn main() -> Result<()> {
     let gpu = Gpu::open()?;
     println!("{}", gpu.name());
     let began = Instant::now();
-    let mut gpu_loop = GpuLoop::new(&gpu, &spec)?;
+    let mut gpu_loop = GpuLoop::new(&gpu, entry, &spec)?;
     println!(
         "{}: {} episodes of {} agents and {} steps, kernels compiled in {:.1} s",
         problem.name,

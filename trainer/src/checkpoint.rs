@@ -5,13 +5,15 @@
 
 use crate::learn::{History, TrainConfig};
 use crate::policy::PolicyConfig;
-use crate::store::write_atomically;
 use anyhow::{Context, Result, bail, ensure};
+use artifacts::output::write_whole;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 const MAGIC: &[u8; 8] = b"TRAINING";
-const FORMAT: u32 = 2;
+/// Changes with every change of the layout, also of the records in it: `tests/golden` holds a file of
+/// each.
+const FORMAT: u32 = 3;
 const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
 
 /// A training, frozen between two steps.
@@ -45,7 +47,7 @@ impl Checkpoint {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(FORMAT.to_le_bytes());
         bytes.extend(postcard::to_stdvec_crc32(self, CRC.digest())?);
-        write_atomically(path, &bytes)
+        Ok(write_whole(path, &bytes)?)
     }
 
     /// Reads a file written by [`Self::save`].
@@ -63,7 +65,8 @@ impl Checkpoint {
         let format = u32::from_le_bytes(*format);
         ensure!(
             format == FORMAT,
-            "'{shown}' has checkpoint format {format}, this trainer reads {FORMAT}; use the trainer version that wrote it"
+            "'{shown}' has checkpoint format {format}, this trainer reads {FORMAT}; go on with the trainer that wrote it, \
+             or export its policy there and begin anew with --from"
         );
         postcard::from_bytes_crc32(body, CRC.digest()).map_err(|_| {
             anyhow::anyhow!(

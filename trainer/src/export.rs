@@ -1,6 +1,8 @@
 //! Freezing a trained policy into the blob that agents carry, and reading one back for people.
 
 use crate::checkpoint::Checkpoint;
+use crate::engine::Engine;
+use crate::entry::Entries;
 use crate::learn::Trainer;
 use crate::policy::PolicyConfig;
 use agent_core::net::unpack_dense;
@@ -44,13 +46,14 @@ pub struct Training {
 }
 
 /// The blob of the policy in a checkpoint, without a governor.
-pub fn from_checkpoint(checkpoint: Checkpoint, device: &Device) -> Result<Vec<u8>> {
-    let problem = problem::published::by_name(&checkpoint.problem)?;
+pub fn from_checkpoint(checkpoint: Checkpoint, entries: &Entries) -> Result<Vec<u8>> {
+    let problem = entries.by_name(&checkpoint.problem)?.problem;
     let training = Training {
         seed: checkpoint.config.seed,
         steps: checkpoint.step,
     };
-    let trainer = Trainer::resume(checkpoint, device)?;
+    let engine = Engine::Host(Device::default());
+    let trainer = Trainer::resume(checkpoint, entries, &engine)?;
     blob(
         problem,
         &trainer.policy_config,
@@ -147,7 +150,6 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
     let PolicyConfig { shape, sight } = config;
     let [b1, b2, t1, t2, fuse, head] = shape.layers();
     let list = |layers: [Dense; 2]| layers.into_iter().collect();
-    let name = problem::published::by_name(problem.name)?.name;
     let period_us = (problem.control_interval * 1e6).round() as u32;
     let [low, high] = problem.reach.map(|corner| corner.map(|v| v as f32));
     let soft = |sizes| layer(sizes, Norm::Soft, Activation::Tanh);
@@ -162,7 +164,7 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
         radius: disc.radius as f32,
     });
     Ok(Header {
-        problem: name,
+        problem: problem.name,
         sensing: Sensing {
             axes: shape.axes as u8,
             window: sight.window as u16,
@@ -366,13 +368,14 @@ pub fn describe(blob: &[u8]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::published::heat_1d::ENTRY;
     use artifacts::policy_file::PolicyFile;
     use problem::published::heat_1d::PROBLEM;
 
     /// The shipped policy has the recipe's view and layers.
     #[test]
     fn a_policy_that_is_thawed_and_frozen_again_does_the_same() {
-        let config = PolicyConfig::of(&PROBLEM);
+        let config = ENTRY.recipe.full(&PROBLEM).policy;
         let shipped = PolicyFile::shipped(&PROBLEM).unwrap();
         let policy = shipped.policy(&PROBLEM).unwrap();
         let parameters = thaw(&policy, &PROBLEM, &config).unwrap();
@@ -387,7 +390,7 @@ mod tests {
 
     #[test]
     fn a_policy_that_does_not_fit_is_refused_with_what_to_do() {
-        let mut config = PolicyConfig::of(&PROBLEM);
+        let mut config = ENTRY.recipe.full(&PROBLEM).policy;
         let shipped = PolicyFile::shipped(&PROBLEM).unwrap();
         let int8 = shipped.recoded(agent_core::policy::Encoding::Int8).unwrap();
         let error = thaw(&int8.policy(&PROBLEM).unwrap(), &PROBLEM, &config).unwrap_err();

@@ -1,12 +1,11 @@
 //! The training loop: draw fresh episodes, roll them out, follow the gradient.
 
 use crate::checkpoint::Checkpoint;
-#[cfg(feature = "gpu")]
-use crate::gpu::{Gpu, GpuLoops};
+use crate::engine::{Engine, Plan};
+use crate::entry::{Entries, Entry};
 use crate::loss::{TERMS, Term};
-use crate::operation::{Batch, rollout};
 use crate::policy::{Policy, PolicyConfig};
-use crate::rollout::ClosedLoop;
+use crate::rollout::{Rollout, Terms};
 use crate::trial::Trial;
 use anyhow::{Context, Result, ensure};
 use burn::module::{Module, ModuleVisitor, Param};
@@ -22,7 +21,6 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -161,12 +159,13 @@ impl Hardening {
     }
 
     /// Draws the conditions of one episode.
-    fn draw(&self, closed_loop: &ClosedLoop, episode: Episode, rng: &mut ChaCha8Rng) -> Trial {
-        let mut trial = Trial::plain(&closed_loop.problem, closed_loop.agents, episode);
-        let [low, high] = closed_loop.problem.reach;
+    fn draw(&self, setting: &Setting, episode: Episode, rng: &mut ChaCha8Rng) -> Trial {
+        let problem = &setting.problem;
+        let mut trial = Trial::plain(problem, setting.agents, episode);
+        let [low, high] = problem.reach;
         if self.scatter > 0.0 {
             for place in &mut trial.start {
-                for axis in 0..closed_loop.problem.grid.axes {
+                for axis in 0..problem.grid.axes {
                     let off = rng.random_range(-self.scatter..=self.scatter);
                     place[axis] = (place[axis] + off).clamp(low[axis], high[axis]);
                 }
@@ -174,7 +173,7 @@ impl Hardening {
         }
         if rng.random_bool(self.deadly_episodes) {
             let share = rng.random_range(0.0..=self.deaths);
-            let last = ((self.deaths_by * closed_loop.horizon as f64) as usize).max(1);
+            let last = ((self.deaths_by * setting.horizon as f64) as usize).max(1);
             for dies_at in &mut trial.dies_at {
                 if rng.random_bool(share) {
                     *dies_at = rng.random_range(0..last);
@@ -278,8 +277,8 @@ pub struct StepReport {
 
 /// A training between two steps.
 pub struct Trainer {
-    /// The control problem.
-    pub problem: &'static Problem,
+    /// The control problem and what is known about it.
+    pub entry: &'static Entry,
     /// Settings.
     pub config: TrainConfig,
     /// The network's description.
@@ -295,11 +294,10 @@ pub struct Trainer {
     optimiser: ModuleOptimizer,
     /// Where to go back to: policy and optimiser as they last were when all was well.
     good: (Policy, ModuleOptimizer),
-    /// One for each pair of a variant and an entry of the swarm sizes.
-    closed_loops: Vec<Arc<ClosedLoop>>,
-    /// The same loops on a GPU, if they are to run there.
-    #[cfg(feature = "gpu")]
-    gpu: Option<GpuLoops>,
+    /// One for each variant and swarm size.
+    closed_loops: Vec<Box<dyn Rollout>>,
+    /// What a step draws from: for each pair of a variant and an entry of the swarm sizes, its loop.
+    choices: Vec<usize>,
     pool: Vec<Episode>,
     validation: Vec<Episode>,
 }
@@ -316,16 +314,17 @@ const HARDENING_SEED: u64 = 0x6861_7264_656e_696e;
 impl Trainer {
     /// A training that has not begun.
     pub fn new(
-        problem: &'static Problem,
+        entry: &'static Entry,
         config: TrainConfig,
         policy_config: PolicyConfig,
-        device: &Device,
+        engine: &Engine,
     ) -> Result<Self> {
-        let device = device.clone().autodiff();
+        let problem = entry.problem;
+        let device = engine.device().autodiff();
         let policy = policy_config.init(config.seed, &device);
         let optimiser = AdamConfig::new().with_epsilon(1e-8).init();
-        let mut by_size: BTreeMap<(&str, usize), Arc<ClosedLoop>> = BTreeMap::new();
-        let mut closed_loops = Vec::new();
+        let mut known: BTreeMap<(&str, usize), usize> = BTreeMap::new();
+        let (mut closed_loops, mut choices) = (Vec::new(), Vec::new());
         for variant in &config.hardening.variants {
             let problem = match variant.as_str() {
                 "" => *problem,
@@ -333,15 +332,20 @@ impl Trainer {
             };
             let problem = problem.with_substeps(config.substeps)?;
             for &agents in &config.hardening.agents {
-                let closed_loop = by_size.entry((variant, agents)).or_insert_with(|| {
-                    Arc::new(ClosedLoop::new(
-                        &problem,
-                        agents,
-                        config.horizon,
-                        &policy_config,
-                    ))
-                });
-                closed_loops.push(closed_loop.clone());
+                if let Some(&index) = known.get(&(variant.as_str(), agents)) {
+                    choices.push(index);
+                    continue;
+                }
+                let plan = Plan {
+                    problem: &problem,
+                    agents,
+                    horizon: config.horizon,
+                    policy: &policy_config,
+                    batch: config.batch,
+                };
+                known.insert((variant, agents), closed_loops.len());
+                choices.push(closed_loops.len());
+                closed_loops.push(engine.rollout(entry, plan)?);
             }
         }
         ensure!(
@@ -361,7 +365,7 @@ impl Trainer {
             "validation",
         );
         Ok(Self {
-            problem,
+            entry,
             config,
             policy_config,
             step: 0,
@@ -372,8 +376,7 @@ impl Trainer {
             policy,
             optimiser,
             closed_loops,
-            #[cfg(feature = "gpu")]
-            gpu: None,
+            choices,
             pool,
             validation,
         })
@@ -385,23 +388,10 @@ impl Trainer {
         self.good = (self.policy.clone(), self.optimiser.clone());
     }
 
-    /// From now on rollouts run on a GPU; the parameters stay where they are.
-    #[cfg(feature = "gpu")]
-    pub fn use_gpu(&mut self, gpu: &Gpu) -> Result<()> {
-        let loops = GpuLoops::new(
-            gpu,
-            &self.closed_loops,
-            &self.policy_config,
-            self.config.batch,
-        )?;
-        self.gpu = Some(loops);
-        Ok(())
-    }
-
     /// The training a checkpoint was taken from, to the bit.
-    pub fn resume(checkpoint: Checkpoint, device: &Device) -> Result<Self> {
-        let problem = problem::published::by_name(&checkpoint.problem)?;
-        let mut trainer = Self::new(problem, checkpoint.config, checkpoint.policy, device)?;
+    pub fn resume(checkpoint: Checkpoint, entries: &Entries, engine: &Engine) -> Result<Self> {
+        let entry = entries.by_name(&checkpoint.problem)?;
+        let mut trainer = Self::new(entry, checkpoint.config, checkpoint.policy, engine)?;
         let fault = "the checkpoint's network or optimiser state cannot be read";
         let record =
             ModuleRecord::from_bytes(Bytes::from_bytes_vec(checkpoint.model)).context(fault)?;
@@ -419,7 +409,7 @@ impl Trainer {
     pub fn checkpoint(&self, seconds: f64) -> Result<Checkpoint> {
         Ok(Checkpoint {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            problem: self.problem.name.to_owned(),
+            problem: self.problem().name.to_owned(),
             config: self.config.clone(),
             policy: self.policy_config.clone(),
             step: self.step,
@@ -431,6 +421,11 @@ impl Trainer {
         })
     }
 
+    /// The control problem.
+    pub fn problem(&self) -> &'static Problem {
+        self.entry.problem
+    }
+
     /// The policy as it is.
     pub fn policy(&self) -> &Policy {
         &self.policy
@@ -438,7 +433,7 @@ impl Trainer {
 
     /// The figure by which policies of this problem are compared.
     pub fn headline(&self) -> Headline {
-        self.problem.scoring.headline
+        self.problem().scoring.headline
     }
 
     /// Learning rate of the next step.
@@ -456,49 +451,49 @@ impl Trainer {
 
     /// The closed loop of the next step: a draw that depends on the seed and the step alone, so
     /// that a resumed run goes on as if it had never stopped.
-    fn draw_loop(&self) -> Arc<ClosedLoop> {
+    fn draw_loop(&self) -> usize {
         let mut rng = episode_rng(self.config.seed ^ SIZE_SEED, self.step);
-        let index = rng.random_range(0..self.closed_loops.len());
-        self.closed_loops[index].clone()
+        self.choices[rng.random_range(0..self.choices.len())]
     }
 
     /// Fresh episodes and what befalls the swarm in them.
-    fn draw_trials(&self, closed_loop: &ClosedLoop) -> Vec<Trial> {
-        let (seed, first) = (self.config.seed, self.step << 24);
+    fn draw_trials(&self, which: usize) -> Vec<Trial> {
+        let (seed, first, problem) = (self.config.seed, self.step << 24, self.problem());
+        let setting = Setting::of(&*self.closed_loops[which]);
         (0..self.config.batch as u64)
             .into_par_iter()
             .map(|k| {
                 let mut rng = episode_rng(seed, first | k);
                 let episode = match self.pool.len() {
-                    0 => (self.problem.draw)(self.problem, &mut rng),
+                    0 => (problem.draw)(problem, &mut rng),
                     pool => {
-                        let shift = self.problem.grid.points.map(|n| rng.random_range(0..n));
+                        let shift = problem.grid.points.map(|n| rng.random_range(0..n));
                         let state = &self.pool[rng.random_range(0..pool)];
-                        moved(state, self.problem.grid.points, shift)
+                        moved(state, problem.grid.points, shift)
                     }
                 };
                 let mut rng = episode_rng(seed ^ HARDENING_SEED, first | k);
-                self.config.hardening.draw(closed_loop, episode, &mut rng)
+                self.config.hardening.draw(&setting, episode, &mut rng)
             })
             .collect()
     }
 
     /// Fresh episodes for the next step.
     pub fn draw(&self) -> Batch {
-        let closed_loop = self.draw_loop();
+        let which = self.draw_loop();
         Batch {
-            trials: self.draw_trials(&closed_loop).into(),
-            closed_loop,
+            which,
+            trials: self.draw_trials(which),
         }
     }
 
     /// One optimiser step on fresh episodes.
     pub fn step(&mut self) -> Result<StepReport> {
-        self.learn(self.draw())
+        self.learn(&self.draw())
     }
 
     /// One optimiser step on these episodes.
-    pub fn learn(&mut self, batch: Batch) -> Result<StepReport> {
+    pub fn learn(&mut self, batch: &Batch) -> Result<StepReport> {
         let weights = self.weights();
         let (terms, gradients) = self.differentiate(batch, &weights)?;
         let (gradients, length) = clip(gradients, &self.policy, self.config.clip);
@@ -529,33 +524,18 @@ impl Trainer {
     /// Mean terms of the episodes and the gradient of their weighted sum.
     fn differentiate(
         &mut self,
-        batch: Batch,
-        weights: &[f64; TERMS],
-    ) -> Result<([f64; TERMS], GradientsParams)> {
-        #[cfg(feature = "gpu")]
-        if let Some(gpu) = &mut self.gpu {
-            let Batch {
-                closed_loop,
-                trials,
-            } = &batch;
-            let parameters = self.policy.parameters();
-            let (terms, gradient) = gpu.gradient(closed_loop, &parameters, trials, weights)?;
-            // A product whose gradient is the GPU's: autodiff hands it on to the layers.
-            let gradient = Tensor::<1>::from_floats(gradient.as_slice(), &self.device);
-            let product = (self.policy.flat() * gradient).sum();
-            return Ok((
-                mean(&terms),
-                GradientsParams::from_grads(product.backward(), &self.policy),
-            ));
-        }
-        let terms = rollout(self.policy.flat(), batch).mean_dim(0);
-        let weights = weights.map(|w| w as f32);
-        let weights = Tensor::<1>::from_floats(weights, &self.device).reshape([1, TERMS]);
-        let loss = (terms.clone() * weights).sum();
-        let means = host(terms);
+        batch: &Batch,
+        weights: &Terms,
+    ) -> Result<(Terms, GradientsParams)> {
+        let parameters = self.policy.parameters();
+        let closed_loop = &mut self.closed_loops[batch.which];
+        let (terms, gradient) = closed_loop.gradient(&parameters, &batch.trials, weights)?;
+        // A product whose gradient is the rollout's: autodiff hands it on to the layers.
+        let gradient = Tensor::<1>::from_floats(gradient.as_slice(), &self.device);
+        let product = (self.policy.flat() * gradient).sum();
         Ok((
-            std::array::from_fn(|k| f64::from(means[k])),
-            GradientsParams::from_grads(loss.backward(), &self.policy),
+            mean(&terms),
+            GradientsParams::from_grads(product.backward(), &self.policy),
         ))
     }
 
@@ -566,20 +546,18 @@ impl Trainer {
     /// trained with; several forms of the problem count alike, by the geometric mean.
     pub fn validate(&mut self) -> Result<bool> {
         let sizes = &self.config.hardening.agents;
-        let published = sizes.contains(&self.problem.agents);
-        let agents = if published {
-            self.problem.agents
-        } else {
-            sizes[0]
+        let published = self.problem().agents;
+        let agents = match sizes.contains(&published) {
+            true => published,
+            false => sizes[0],
         };
-        let mut loops: Vec<Arc<ClosedLoop>> = Vec::new();
-        for closed_loop in self.closed_loops.iter().filter(|l| l.agents == agents) {
-            if !loops.iter().any(|l| Arc::ptr_eq(l, closed_loop)) {
-                loops.push(closed_loop.clone());
-            }
-        }
-        let by_form = loops.iter().map(|l| self.mean_terms(l));
-        let by_form: Vec<[f64; TERMS]> = by_form.collect::<Result<_>>()?;
+        let parameters = self.policy.parameters();
+        // In portions as large as a training batch: their traces are there already.
+        let portions = self.validation.chunks(self.config.batch);
+        let by_form = (self.closed_loops.iter_mut())
+            .filter(|closed_loop| closed_loop.agents() == agents)
+            .map(|closed_loop| mean_terms(&mut **closed_loop, &parameters, portions.clone()));
+        let by_form: Vec<Terms> = by_form.collect::<Result<_>>()?;
         let count = by_form.len() as f64;
         let terms = match by_form[..] {
             [only] => only,
@@ -606,30 +584,51 @@ impl Trainer {
         let patience = self.config.patience;
         patience > 0 && self.history.since_best(self.headline()) >= patience
     }
+}
 
-    /// Mean terms of the validation episodes in one closed loop, undisturbed.
-    fn mean_terms(&mut self, closed_loop: &ClosedLoop) -> Result<[f64; TERMS]> {
-        let parameters = self.policy.parameters();
-        let mut all = Vec::with_capacity(self.validation.len());
-        // In portions as large as a training batch: their traces are there already.
-        for episodes in self.validation.chunks(self.config.batch) {
-            let plain =
-                |e: &Episode| Trial::plain(&closed_loop.problem, closed_loop.agents, e.clone());
-            let trials: Vec<Trial> = episodes.iter().map(plain).collect();
-            #[cfg(feature = "gpu")]
-            if let Some(gpu) = &mut self.gpu {
-                all.extend(gpu.terms(closed_loop, &parameters, &trials)?);
-                continue;
-            }
-            let (terms, tape) = closed_loop.forward(&parameters, &trials);
-            closed_loop.recycle(tape);
-            all.extend(terms);
+/// Fresh episodes for one of a training's closed loops.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// The loop, by its number.
+    which: usize,
+    /// The episodes.
+    trials: Vec<Trial>,
+}
+
+/// What drawing an episode's conditions needs to know of a closed loop.
+struct Setting {
+    problem: Problem,
+    agents: usize,
+    horizon: usize,
+}
+
+impl Setting {
+    fn of(closed_loop: &dyn Rollout) -> Self {
+        Self {
+            problem: *closed_loop.problem(),
+            agents: closed_loop.agents(),
+            horizon: closed_loop.horizon(),
         }
-        Ok(mean(&all))
     }
 }
 
-fn mean(episodes: &[[f64; TERMS]]) -> [f64; TERMS] {
+/// Mean terms of episodes in one closed loop, undisturbed.
+fn mean_terms<'a>(
+    closed_loop: &mut dyn Rollout,
+    parameters: &[f32],
+    portions: impl Iterator<Item = &'a [Episode]>,
+) -> Result<Terms> {
+    let (problem, agents) = (*closed_loop.problem(), closed_loop.agents());
+    let mut all = Vec::new();
+    for episodes in portions {
+        let plain = |episode: &Episode| Trial::plain(&problem, agents, episode.clone());
+        let trials: Vec<Trial> = episodes.iter().map(plain).collect();
+        all.extend(closed_loop.terms(parameters, &trials)?);
+    }
+    Ok(mean(&all))
+}
+
+fn mean(episodes: &[Terms]) -> Terms {
     let count = episodes.len() as f64;
     std::array::from_fn(|k| episodes.iter().map(|terms| terms[k]).sum::<f64>() / count)
 }

@@ -1,17 +1,8 @@
-//! The trainer's command line.
+//! The trainer on the command line, for the published problems.
 #![forbid(unsafe_code)]
 
-mod cli;
-
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match cli::run(cli::Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    trainer::cli::main(trainer::published::ENTRIES)
 }

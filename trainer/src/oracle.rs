@@ -4,12 +4,14 @@
 //! A plan sees the future and the whole field, so no policy can be expected to do better than the best
 //! plan; that plan is approached from above, by gradient descent, not proven.
 
+use crate::entry::Entry;
+use crate::host_loop::HostLoop;
 use crate::loss::{TERMS, Term};
-use crate::policy::PolicyConfig;
-use crate::rollout::ClosedLoop;
+use crate::rollout::RolloutError;
 use crate::trial::Trial;
+use burn::tensor::Device;
 use indicatif::{ProgressBar, ProgressStyle};
-use problem::{Episode, Headline, Problem, Records};
+use problem::{Episode, Headline, Problem};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -61,18 +63,17 @@ impl Crash {
 
 /// Seeks the best plan for each episode.
 pub fn plan(
+    entry: &Entry,
     problem: &Problem,
     agents: usize,
     episodes: &[Episode],
     crash: Option<Crash>,
     search: Search,
-) -> Vec<Found> {
-    let config = PolicyConfig::of(problem);
-    let horizon = match problem.scoring.records {
-        Records::AfterAction => problem.horizon,
-        Records::BeforeAction => problem.horizon - 1,
-    };
-    let closed_loop = ClosedLoop::<f32>::new(problem, agents, horizon, &config);
+) -> Result<Vec<Found>, RolloutError> {
+    let config = entry.recipe.full(problem).policy;
+    let horizon = problem.scored_steps();
+    let field = entry.physics.step(problem, &Device::default())?;
+    let closed_loop = HostLoop::<f32>::new(problem, field, agents, horizon, &config)?;
     let mut trials: Vec<Trial> = (episodes.iter())
         .map(|episode| Trial::plain(problem, agents, episode.clone()))
         .collect();
@@ -87,11 +88,11 @@ pub fn plan(
         .flat_map(|trials| plan_together(&closed_loop, trials, search, &bar))
         .collect();
     bar.finish_and_clear();
-    found
+    Ok(found)
 }
 
 fn plan_together(
-    closed_loop: &ClosedLoop,
+    closed_loop: &HostLoop,
     trials: &[Trial],
     search: Search,
     bar: &ProgressBar,

@@ -158,11 +158,6 @@ impl PolicyConfig {
         }
     }
 
-    /// The default for a problem.
-    pub fn of(problem: &Problem) -> Self {
-        crate::recipe::of(problem).policy
-    }
-
     /// A fresh policy: weights normal with variance 1/inputs, those of the head a tenth as large, so
     /// that agents begin by doing little; biases zero.
     pub fn init(&self, seed: u64, device: &Device) -> Policy {

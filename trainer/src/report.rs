@@ -3,8 +3,8 @@
 use crate::learn::{History, TrainConfig};
 use crate::loss::Term;
 use crate::policy::PolicyConfig;
-use crate::store::write_atomically;
 use anyhow::{Result, anyhow};
+use artifacts::output::write_whole;
 use plotters::prelude::*;
 use problem::Headline;
 use serde_json::{Map, Value, json};
@@ -32,9 +32,9 @@ impl Report<'_> {
     /// Writes both files into `folder`.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.json())? + "\n";
-        write_atomically(&folder.join("report.json"), text.as_bytes())?;
+        write_whole(&folder.join("report.json"), text.as_bytes())?;
         if let Some(picture) = self.picture()? {
-            write_atomically(&folder.join("loss.svg"), picture.as_bytes())?;
+            write_whole(&folder.join("loss.svg"), picture.as_bytes())?;
         }
         Ok(())
     }

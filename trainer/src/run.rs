@@ -1,14 +1,14 @@
 //! A training on disk: `<out>/<problem>/{latest, best, report.json, loss.svg}`.
 
 use crate::checkpoint::Checkpoint;
+use crate::engine::Engine;
+use crate::entry::{Entries, Entry};
 use crate::learn::{StepReport, TrainConfig, Trainer};
 use crate::loss::Term;
 use crate::recipe::Recipe;
 use crate::report::Report;
 use anyhow::{Context, Result, bail, ensure};
-use burn::tensor::Device;
 use indicatif::{ProgressBar, ProgressStyle};
-use problem::Problem;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -50,13 +50,14 @@ impl Run {
     /// Opens the run of `problem` under `out`. `change` edits the recipe's settings of a new run; a
     /// resumed one keeps its own, and `change` must agree with them.
     pub fn open(
-        problem: &'static Problem,
+        entry: &'static Entry,
         out: &Path,
         existing: Existing,
         recipe: Recipe,
         change: impl Fn(&mut TrainConfig),
-        device: &Device,
+        engine: &Engine,
     ) -> Result<Self> {
+        let problem = entry.problem;
         let folder = out.join(problem.name);
         let latest = folder.join("latest");
         if existing == Existing::Resume {
@@ -77,7 +78,7 @@ impl Run {
                 differences(&checkpoint.config, &asked)?
             );
             let before = checkpoint.seconds;
-            let trainer = Trainer::resume(checkpoint, device)
+            let trainer = Trainer::resume(checkpoint, &Entries::new(&[entry])?, engine)
                 .with_context(|| format!("cannot resume from '{}'", latest.display()))?;
             return Ok(Self {
                 folder,
@@ -104,7 +105,7 @@ impl Run {
             ..
         } = recipe;
         change(&mut train);
-        let mut trainer = Trainer::new(problem, train, policy, device)?;
+        let mut trainer = Trainer::new(entry, train, policy, engine)?;
         if let Some(parameters) = start {
             trainer.begin_with(&parameters);
         }
@@ -126,12 +127,6 @@ impl Run {
         &self.trainer
     }
 
-    /// From now on rollouts run on a GPU.
-    #[cfg(feature = "gpu")]
-    pub fn use_gpu(&mut self, gpu: &crate::gpu::Gpu) -> Result<()> {
-        self.trainer.use_gpu(gpu)
-    }
-
     /// Where the run is kept.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -145,7 +140,7 @@ impl Run {
 
     fn report(&self, seconds: f64) -> Result<()> {
         Report {
-            problem: self.trainer.problem.name,
+            problem: self.trainer.problem().name,
             config: &self.trainer.config,
             policy: &self.trainer.policy_config,
             step: self.trainer.step,

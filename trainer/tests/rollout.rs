@@ -2,14 +2,17 @@
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use problem::published::{ALL, heat_1d::PROBLEM};
+use problem::published::heat_1d::PROBLEM;
 use problem::random_field::episode_rng;
 use problem::{Episode, Problem};
-use std::sync::Arc;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use trainer::entry::Entry;
+use trainer::host_loop::HostLoop;
 use trainer::loss::{TERMS, Term};
-use trainer::operation::{Batch, rollout};
 use trainer::policy::{PolicyConfig, Shape};
-use trainer::rollout::ClosedLoop;
+use trainer::published::{ENTRIES, heat_1d};
+use trainer::rollout::Rollout;
 use trainer::trial::Trial;
 use trainer::{loss, reference};
 
@@ -26,6 +29,49 @@ fn trials(problem: &Problem, agents: usize, count: u64) -> Vec<Trial> {
         .collect()
 }
 
+/// Three episodes: one plain, one in which an agent dies, one in which actions come late.
+fn hard_trials(problem: &Problem, agents: usize) -> Vec<Trial> {
+    let mut trials = trials(problem, agents, 3);
+    trials[1].dies_at[2] = 3;
+    trials[1].actuator_noise = 0.1;
+    trials[2].delay = 2;
+    trials[2].sensor_noise = 0.01;
+    trials
+}
+
+/// A problem, its other forms, and both ends of every coefficient's range; those that the trainer has
+/// no solver for are refused by name, and left out.
+fn forms(entry: &Entry) -> Vec<Problem> {
+    let problem = entry.problem;
+    let mut forms = vec![*problem];
+    let variants = problem.variants.iter().map(|v| v.name);
+    forms.extend(variants.map(|name| problem.with_variant(name).unwrap()));
+    for coefficient in problem.coefficients {
+        for value in coefficient.range {
+            forms.push(problem.with_physics([(coefficient.name, value)]).unwrap());
+        }
+    }
+    forms.retain(|form| {
+        let step = entry.physics.step_by_hand::<f64>(form);
+        let refused = step.and_then(Result::err);
+        if let Some(refused) = &refused {
+            let text = refused.to_string();
+            assert!(text.contains(&form.described()), "{text}");
+        }
+        refused.is_none()
+    });
+    forms
+}
+
+fn double(entry: &Entry, problem: &Problem, agents: usize, horizon: usize) -> HostLoop<f64> {
+    let field = entry.physics.step_by_hand(problem).unwrap().unwrap();
+    HostLoop::new(problem, field, agents, horizon, &config(entry)).unwrap()
+}
+
+fn config(entry: &Entry) -> PolicyConfig {
+    entry.recipe.full(entry.problem).policy
+}
+
 /// Parameters that make agents act and move within a few steps, but do not saturate them: without
 /// a slope there is nothing to compare.
 fn lively(shape: &Shape) -> Vec<f32> {
@@ -39,8 +85,9 @@ fn lively(shape: &Shape) -> Vec<f32> {
     parameters
 }
 
-fn closed_loop(agents: usize, horizon: usize, config: &PolicyConfig) -> ClosedLoop {
-    ClosedLoop::new(&PROBLEM, agents, horizon, config)
+fn closed_loop(agents: usize, horizon: usize, config: &PolicyConfig) -> HostLoop {
+    let field = heat_1d::ENTRY.physics.step_by_hand(&PROBLEM).unwrap();
+    HostLoop::new(&PROBLEM, field.unwrap(), agents, horizon, config).unwrap()
 }
 
 /// Largest difference, relative to the largest value.
@@ -62,25 +109,22 @@ fn terms_and_gradient_agree_with_plain_tensor_operations() {
     // 30 agents stand closer than the safe distance; 3 episodes do not fill a group.
     for (agents, horizon, count) in [(2, 1, 1), (3, 12, 3), (30, 6, 2)] {
         let device = Device::flex().autodiff();
-        let config = PolicyConfig::of(&PROBLEM);
-        let policy = config.with_parameters(&lively(&config.shape), &device);
+        let config = config(&heat_1d::ENTRY);
+        let parameters = lively(&config.shape);
+        let policy = config.with_parameters(&parameters, &device);
         let episodes = episodes(count);
-        let mixed = |terms: Tensor<2>| {
-            let weights = [5.0f32, 0.001, 100.0, 1.0, 0.1, 0.5, 0.0, 0.0, 0.2, 0.3];
-            (terms * Tensor::<1>::from_floats(weights, &device).reshape([1, TERMS])).sum()
-        };
+        let weights = [5.0, 0.001, 100.0, 1.0, 0.1, 0.5, 0.0, 0.0, 0.2, 0.3];
 
-        let batch = Batch {
-            closed_loop: Arc::new(closed_loop(agents, horizon, &config)),
-            trials: trials(&PROBLEM, agents, count).into(),
-        };
-        let fast = rollout(policy.flat(), batch);
+        let trials = trials(&PROBLEM, agents, count);
+        let (fast, gradient) = closed_loop(agents, horizon, &config)
+            .gradient(&parameters, &trials, &weights)
+            .unwrap();
         let slow = reference::rollout(
             &policy, &config, &PROBLEM, agents, horizon, &episodes, &device,
         );
         for (k, term) in Term::ALL.iter().enumerate() {
-            let column = |t: &Tensor<2>| values(t.clone().narrow(1, k, 1));
-            let (fast, slow) = (column(&fast), column(&slow));
+            let fast: Vec<f32> = fast.iter().map(|terms| terms[k] as f32).collect();
+            let slow = values(slow.clone().narrow(1, k, 1));
             if slow.iter().any(|&v| v != 0.0) {
                 // Changes of velocity are small differences of large numbers.
                 let bound = if *term == Term::Acceleration {
@@ -97,20 +141,18 @@ fn terms_and_gradient_agree_with_plain_tensor_operations() {
                 assert_eq!(fast, slow, "{}", term.name());
             }
         }
-        let gradient = |loss: Tensor<1>| {
-            let grads = loss.backward();
-            let mut flat = Vec::new();
-            struct Collect<'a>(&'a burn::tensor::Gradients, &'a mut Vec<f32>);
-            impl burn::module::ModuleVisitor for Collect<'_> {
-                fn visit_float<const D: usize>(&mut self, p: &burn::module::Param<Tensor<D>>) {
-                    self.1.extend(values(p.val().grad(self.0).unwrap()));
-                }
+        let weights = weights.map(|w| w as f32);
+        let weights = Tensor::<1>::from_floats(weights, &device).reshape([1, TERMS]);
+        let grads = ((slow * weights).sum() / count as f64).backward();
+        let mut slow = Vec::new();
+        struct Collect<'a>(&'a burn::tensor::Gradients, &'a mut Vec<f32>);
+        impl burn::module::ModuleVisitor for Collect<'_> {
+            fn visit_float<const D: usize>(&mut self, p: &burn::module::Param<Tensor<D>>) {
+                self.1.extend(values(p.val().grad(self.0).unwrap()));
             }
-            policy.visit(&mut Collect(&grads, &mut flat));
-            flat
-        };
-        let (fast, slow) = (gradient(mixed(fast)), gradient(mixed(slow)));
-        let off = distance(&fast, &slow);
+        }
+        policy.visit(&mut Collect(&grads, &mut slow));
+        let off = distance(&gradient, &slow);
         assert!(
             off < 1e-4,
             "{agents} agents, {horizon} steps: gradients differ by {off}"
@@ -118,29 +160,18 @@ fn terms_and_gradient_agree_with_plain_tensor_operations() {
     }
 }
 
-/// Along the gradient itself, in f64, so that rounding does not hide an error. Every problem, every
-/// term that it has, with deaths, delays and noise: three episodes, one plain, one in which an agent
-/// dies and one in which actions come late.
+/// Every term has a gradient where it can have one: every problem, with deaths, delays and noise.
 #[test]
-fn the_gradient_is_the_slope_of_the_terms() {
-    for problem in ALL {
-        let config = PolicyConfig::of(problem);
-        let (agents, horizon) = (4, 6);
-        let closed_loop = ClosedLoop::<f64>::new(problem, agents, horizon, &config);
-        let mut trials = trials(problem, agents, 3);
-        trials[1].dies_at[2] = 3;
-        trials[1].actuator_noise = 0.1;
-        trials[2].delay = 2;
-        trials[2].sensor_noise = 0.01;
-        let parameters = lively(&config.shape);
+fn every_term_of_a_problem_has_a_gradient() {
+    for entry in ENTRIES {
+        let problem = entry.problem;
+        let closed_loop = double(entry, problem, 4, 6);
+        let trials = hard_trials(problem, 4);
+        let parameters = lively(&closed_loop.shape);
         for (k, term) in Term::ALL.iter().enumerate() {
             let mut weights = [0.0; TERMS];
             weights[k] = 1.0;
-            let value = |parameters: &[f32]| {
-                let (terms, tape) = closed_loop.forward(parameters, &trials);
-                (terms.iter().map(|t| t[k]).sum::<f64>(), tape)
-            };
-            let (_, tape) = value(&parameters);
+            let (_, tape) = closed_loop.forward(&parameters, &trials);
             let gradient = closed_loop.backward(tape, &trials, &vec![weights; trials.len()]);
             let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
             if norm == 0.0 {
@@ -155,23 +186,110 @@ fn the_gradient_is_the_slope_of_the_terms() {
                 assert!(absent, "{}: {} has no gradient", problem.name, term.name());
                 continue;
             }
-            let moved = |h: f64| -> Vec<f32> {
-                (parameters.iter().zip(&gradient))
-                    .map(|(&p, g)| (f64::from(p) + h * g / norm) as f32)
-                    .collect()
-            };
-            // Parameters are f32: use the step that rounding really made.
-            let (up, down) = (moved(1e-4), moved(-1e-4));
-            let expected: f64 = (up.iter().zip(&down).zip(&gradient))
-                .map(|((&u, &d), g)| (f64::from(u) - f64::from(d)) * g)
-                .sum();
-            let slope = value(&up).0 - value(&down).0;
+            let slope = slope(
+                &closed_loop,
+                &trials,
+                &weights,
+                &parameters,
+                &gradient,
+                norm,
+            );
             assert!(
-                (slope / expected - 1.0).abs() < 2e-3,
-                "{}: {}: {slope} against {expected}",
+                (slope / norm - 1.0).abs() < 2e-3,
+                "{}: {}: {slope} against {norm}",
                 problem.name,
                 term.name()
             );
+        }
+    }
+}
+
+/// The slope of the weighted terms' sum along a direction of length `norm`, by central differences in
+/// f64, so that rounding does not hide an error.
+fn slope(
+    closed_loop: &HostLoop<f64>,
+    trials: &[Trial],
+    weights: &[f64; TERMS],
+    parameters: &[f32],
+    direction: &[f64],
+    norm: f64,
+) -> f64 {
+    const STEP: f64 = 1e-4;
+    let value = |h: f64| {
+        // Parameters are f32: the step that rounding really made counts.
+        let moved: Vec<f32> = (parameters.iter().zip(direction))
+            .map(|(&p, d)| (f64::from(p) + h * d / norm) as f32)
+            .collect();
+        let along: f64 = (moved.iter().zip(parameters).zip(direction))
+            .map(|((&m, &p), d)| (f64::from(m) - f64::from(p)) * d / norm)
+            .sum();
+        let (terms, tape) = closed_loop.forward(&moved, trials);
+        closed_loop.recycle(tape);
+        let sum: f64 = (terms.iter().flatten())
+            .zip(weights.iter().cycle())
+            .map(|(term, weight)| term * weight)
+            .sum();
+        (sum, along)
+    };
+    let ((up, above), (down, below)) = (value(STEP), value(-STEP));
+    (up - down) / (above - below)
+}
+
+/// Along random directions, a block of parameters at a time (each layer's weights, each layer's
+/// biases), in every form of every problem: a block whose gradient is zero or wrong cannot hide behind
+/// the others.
+#[test]
+fn the_gradient_is_the_slope_along_random_directions_in_every_block() {
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    for entry in ENTRIES {
+        for problem in forms(entry) {
+            let closed_loop = double(entry, &problem, 4, 4);
+            let trials = hard_trials(&problem, 4);
+            let parameters = lively(&closed_loop.shape);
+            // Terms of comparable size.
+            let (terms, tape) = closed_loop.forward(&parameters, &trials);
+            let weights: [f64; TERMS] = std::array::from_fn(|k| {
+                let size = terms.iter().map(|t| t[k].abs()).sum::<f64>();
+                if size > 0.0 { 1.0 / size } else { 0.0 }
+            });
+            let gradient = closed_loop.backward(tape, &trials, &vec![weights; trials.len()]);
+            let mut start = 0;
+            for [inputs, outputs] in closed_loop.shape.layers() {
+                for size in [inputs * outputs, outputs] {
+                    let block = start..start + size;
+                    start += size;
+                    let mut direction = vec![0.0; parameters.len()];
+                    for (d, g) in direction[block.clone()]
+                        .iter_mut()
+                        .zip(&gradient[block.clone()])
+                    {
+                        // Half at random, half downhill, so that the slope is not lost in rounding.
+                        *d = rng.random_range(-1.0..1.0) * g.abs() + 0.5 * g;
+                    }
+                    let norm = direction.iter().map(|d| d * d).sum::<f64>().sqrt();
+                    assert!(
+                        norm > 0.0,
+                        "{}: block {block:?} is dead",
+                        problem.described()
+                    );
+                    let expected: f64 = (direction.iter().zip(&gradient))
+                        .map(|(d, g)| d * g / norm)
+                        .sum();
+                    let found = slope(
+                        &closed_loop,
+                        &trials,
+                        &weights,
+                        &parameters,
+                        &direction,
+                        norm,
+                    );
+                    assert!(
+                        (found - expected).abs() <= 5e-3 * expected.abs(),
+                        "{}, block {block:?}: {found} against {expected}",
+                        problem.described()
+                    );
+                }
+            }
         }
     }
 }
@@ -186,7 +304,7 @@ fn in_pool<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
 
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
-    let config = PolicyConfig::of(&PROBLEM);
+    let config = config(&heat_1d::ENTRY);
     let run = |threads| {
         in_pool(threads, || {
             let closed_loop = closed_loop(5, 8, &config);
@@ -212,7 +330,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn an_episode_does_not_depend_on_its_company() {
-    let config = PolicyConfig::of(&PROBLEM);
+    let config = config(&heat_1d::ENTRY);
     let closed_loop = closed_loop(8, 10, &config);
     let trials = trials(&PROBLEM, 8, 7);
     let (together, _) = closed_loop.forward(&lively(&config.shape), &trials);
@@ -223,7 +341,7 @@ fn an_episode_does_not_depend_on_its_company() {
 /// Agents that push nothing: the terms of the uncontrolled field alone.
 #[test]
 fn idle_agents_cost_nothing() {
-    let config = PolicyConfig::of(&PROBLEM);
+    let config = config(&heat_1d::ENTRY);
     let problem: &Problem = &PROBLEM;
     let (terms, _) = closed_loop(8, problem.horizon, &config).forward(
         &vec![0.0; config.shape.parameters()],

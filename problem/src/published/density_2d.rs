@@ -8,15 +8,15 @@
 //! an unspecified natural flow; for it see [`AdvectionDiffusion2d`](crate::pde::AdvectionDiffusion2d).
 //! Its results table can only be reproduced by the code. Fields are row-major, `[x, y]`.
 
+use crate::coefficient::{NOTHING_ELSE, published};
+use crate::grid::{Edge, Grid};
+use crate::pde::density_2d::Transport;
+use crate::pde::{AdvectionDiffusion2d, Density2d};
 use crate::placement::lattice;
 use crate::{
     Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, LossWeights, Problem, Proportional,
     Sensing, TestSet, Variant,
 };
-use crate::grid::{Edge, Grid};
-use crate::pde::density_2d::Transport;
-use crate::pde::{AdvectionDiffusion2d, Density2d};
-use crate::coefficient::{NOTHING_ELSE, published};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 

@@ -9,13 +9,13 @@
 
 use super::heat_1d::{LOSS, TRUE_SPACING, scheme_spacing};
 use crate::coefficient::{Coefficient, NOTHING_ELSE, published};
+use crate::grid::{Edge, Grid};
+use crate::pde::Fkpp1d;
 use crate::placement::evenly;
+use crate::random_field::RandomField;
 use crate::{
     Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, Problem, Proportional, Sensing, TestSet,
 };
-use crate::grid::{Edge, Grid};
-use crate::pde::Fkpp1d;
-use crate::random_field::RandomField;
 use rand_chacha::ChaCha8Rng;
 use std::f64::consts::PI;
 use std::sync::LazyLock;

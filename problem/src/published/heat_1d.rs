@@ -6,15 +6,15 @@
 //!
 //! A swarm steers a random temperature profile to another one and holds it there against diffusion.
 
-use crate::placement::evenly;
 use crate::coefficient::{Coefficient, NOTHING_ELSE, published};
+use crate::grid::{Edge, Grid};
+use crate::pde::Heat1d;
+use crate::placement::evenly;
+use crate::random_field::RandomField;
 use crate::{
     Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, LossWeights, Problem, Proportional,
     Sensing, TestSet, Variant,
 };
-use crate::grid::{Edge, Grid};
-use crate::pde::Heat1d;
-use crate::random_field::RandomField;
 use rand_chacha::ChaCha8Rng;
 use std::sync::LazyLock;
 
@@ -92,7 +92,13 @@ pub static PROBLEM: Problem = Problem {
             spacing,
         } = equation(problem);
         let points = problem.grid.points[0];
-        Box::new(Heat1d::<f64>::new(points, diffusivity, spacing, dt, substeps))
+        Box::new(Heat1d::<f64>::new(
+            points,
+            diffusivity,
+            spacing,
+            dt,
+            substeps,
+        ))
     },
     longest_step: |_| f64::INFINITY,
     baseline: Some(BASELINE),

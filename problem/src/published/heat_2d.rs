@@ -8,14 +8,14 @@
 
 use super::heat_1d::{TRUE_SPACING, scheme_spacing};
 use crate::coefficient::{Coefficient, NOTHING_ELSE, published};
+use crate::grid::{Edge, Grid};
+use crate::pde::Heat2d;
 use crate::placement::lattice;
+use crate::random_field::RandomField2d;
 use crate::{
     Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, LossWeights, Problem, Proportional,
     Sensing, TestSet,
 };
-use crate::grid::{Edge, Grid};
-use crate::pde::Heat2d;
-use crate::random_field::RandomField2d;
 use rand_chacha::ChaCha8Rng;
 use std::sync::LazyLock;
 
@@ -112,7 +112,13 @@ pub static PROBLEM: Problem = Problem {
             spacing,
         } = equation(problem);
         let points = problem.grid.points;
-        Box::new(Heat2d::<f64>::new(points, diffusivity, spacing, dt, substeps))
+        Box::new(Heat2d::<f64>::new(
+            points,
+            diffusivity,
+            spacing,
+            dt,
+            substeps,
+        ))
     },
     longest_step: |_| f64::INFINITY,
     baseline: Some(BASELINE),

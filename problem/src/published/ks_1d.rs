@@ -7,12 +7,12 @@
 //! The uncontrolled field is chaotic; the swarm is to calm it to zero and keep it there.
 
 use crate::coefficient::{Coefficient, published};
+use crate::grid::{Edge, Grid};
+use crate::pde::{Ks1d, Stepper};
 use crate::{
     Actuation, Cells, Drives, Episode, ErrorSensing, Headline, LossWeights, Problem, Proportional,
     Records, Scoring, Sensing, TestSet,
 };
-use crate::grid::{Edge, Grid};
-use crate::pde::{Ks1d, Stepper};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
@@ -97,7 +97,12 @@ pub static PROBLEM: Problem = Problem {
     stepper: |problem, parts| {
         let (dt, substeps) = problem.solver_steps(parts);
         let Equation { length } = equation(problem);
-        Box::new(Ks1d::<f64>::new(problem.grid.points[0], length, dt, substeps))
+        Box::new(Ks1d::<f64>::new(
+            problem.grid.points[0],
+            length,
+            dt,
+            substeps,
+        ))
     },
     longest_step: |_| Ks1d::<f64>::largest_stable_dt(SPEED_MAX),
     baseline: Some(BASELINE),

@@ -6,14 +6,14 @@
 //!
 //! Left alone, u is chaotic in space and time; a swarm is to bring it to rest.
 
+use crate::coefficient::{NOTHING_ELSE, published};
+use crate::grid::{Edge, Grid};
+use crate::pde::ks_2d::{LARGEST_STABLE_DT, Stages};
+use crate::pde::{Ks2d, Stepper};
 use crate::{
     Actuation, Cells, Drives, Episode, ErrorSensing, FINAL, LossWeights, Problem, Proportional,
     Sensing, TestSet, Variant,
 };
-use crate::grid::{Edge, Grid};
-use crate::pde::ks_2d::{LARGEST_STABLE_DT, Stages};
-use crate::pde::{Ks2d, Stepper};
-use crate::coefficient::{NOTHING_ELSE, published};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};

@@ -8,13 +8,13 @@
 //! axis 0 and x along axis 1.
 
 use crate::coefficient::{Coefficient, NOTHING_ELSE, published};
+use crate::grid::{Edge, Grid};
+use crate::pde::turbulence_2d::{AS_PUBLISHED_ADVECTION, largest_stable_dt};
+use crate::pde::{Stepper, Turbulence2d};
 use crate::{
     Actuation, Cells, Drives, Episode, ErrorSensing, Headline, LossWeights, Problem, Proportional,
     Records, Scoring, Sensing, TestSet, Variant,
 };
-use crate::grid::{Edge, Grid};
-use crate::pde::turbulence_2d::{AS_PUBLISHED_ADVECTION, largest_stable_dt};
-use crate::pde::{Stepper, Turbulence2d};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};

@@ -55,7 +55,7 @@ const COLOURS: [RGBColor; 8] = [
 /// which forgives what happens late, also with the final one. The label says which.
 fn figures() -> Vec<(&'static Problem, &'static str, String)> {
     let mut all = Vec::new();
-    for problem in problem::published::ALL {
+    for &problem in problem::published::ALL {
         all.push((problem, "headline", format!("`{}`", problem.name)));
         if problem.scoring.headline == Headline::TimeMean {
             let label = format!("`{}`, final error", problem.name);

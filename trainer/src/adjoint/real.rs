@@ -1,6 +1,9 @@
 //! The two float types the hand-written pieces are compiled for: f32 trains, f64 is what tests
 //! difference numerically.
 
+use super::physics::FieldStep;
+use crate::entry::ByHand;
+use problem::{NotImplemented, Problem};
 use pulp::Simd;
 use std::fmt::Debug;
 use std::iter::Sum;
@@ -27,6 +30,11 @@ pub trait Real:
     /// A vector register of instruction set `S`.
     type Vector<S: Simd>: Copy;
 
+    /// The step with a hand-written adjoint in this precision.
+    fn step_by_hand(
+        made: &ByHand,
+        problem: &Problem,
+    ) -> Result<Box<dyn FieldStep<Self>>, NotImplemented>;
     /// Nearest value of this type.
     fn of(value: f64) -> Self;
     /// The value as f64.
@@ -143,6 +151,12 @@ impl Real for f32 {
         F32_LANES
     );
 
+    fn step_by_hand(
+        made: &ByHand,
+        problem: &Problem,
+    ) -> Result<Box<dyn FieldStep<Self>>, NotImplemented> {
+        (made.single)(problem)
+    }
     #[inline(always)]
     fn of(value: f64) -> Self {
         value as f32
@@ -217,6 +231,12 @@ impl Real for f64 {
         F64_LANES
     );
 
+    fn step_by_hand(
+        made: &ByHand,
+        problem: &Problem,
+    ) -> Result<Box<dyn FieldStep<Self>>, NotImplemented> {
+        (made.double)(problem)
+    }
     #[inline(always)]
     fn of(value: f64) -> Self {
         value

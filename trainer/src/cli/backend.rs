@@ -1,37 +1,42 @@
-//! Where tensors live.
+//! Where rollouts run.
 
+use crate::engine::Engine;
+#[cfg(feature = "gpu")]
+use crate::gpu::Gpu;
 use anyhow::{Result, bail};
+#[allow(unused_imports, reason = "without any backend there is no device")]
 use burn::tensor::Device;
 use clap::ValueEnum;
-#[cfg(feature = "gpu")]
-use trainer::gpu::Gpu;
 
-/// Where tensors live.
+/// Where rollouts run; the parameters stay on the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Backend {
-    /// Burn's CPU backend.
+    /// The CPU, with Burn's CPU backend.
     #[cfg_attr(feature = "flex", default)]
     Flex,
-    /// Burn's older CPU backend.
+    /// The CPU, with Burn's older CPU backend.
     #[cfg_attr(all(feature = "ndarray", not(feature = "flex")), default)]
     Ndarray,
-    /// A GPU with Vulkan for the rollouts; the parameters stay on the CPU.
-    #[value(alias = "wgpu")]
+    /// A GPU with Vulkan, in kernels of our own, for problems that have them.
     #[cfg_attr(not(any(feature = "ndarray", feature = "flex")), default)]
     Gpu,
+    /// Any GPU that Burn knows, for the field of problems with a step in tensor operations.
+    Wgpu,
 }
 
 impl Backend {
-    /// The device of the parameters.
-    pub fn open(self) -> Result<Device> {
+    /// Finds the device.
+    pub fn open(self) -> Result<Engine> {
         match self {
             #[cfg(feature = "flex")]
-            Backend::Flex => Ok(Device::flex()),
+            Backend::Flex => Ok(Engine::Host(Device::flex())),
             #[cfg(feature = "ndarray")]
             #[allow(deprecated)]
-            Backend::Ndarray => Ok(Device::ndarray()),
+            Backend::Ndarray => Ok(Engine::Host(Device::ndarray())),
             #[cfg(feature = "gpu")]
-            Backend::Gpu => Ok(Device::default()),
+            Backend::Gpu => Ok(Engine::Kernels(Gpu::open()?)),
+            #[cfg(feature = "wgpu")]
+            Backend::Wgpu => Ok(Engine::Tensors(Device::wgpu(Default::default()))),
             #[allow(unreachable_patterns)]
             missing => {
                 let name = missing
@@ -42,14 +47,5 @@ impl Backend {
                 )
             }
         }
-    }
-
-    /// The GPU that rollouts run on, if they do.
-    #[cfg(feature = "gpu")]
-    pub fn gpu(self) -> Result<Option<Gpu>> {
-        Ok(match self {
-            Backend::Gpu => Some(Gpu::open()?),
-            _ => None,
-        })
     }
 }

@@ -2,6 +2,9 @@
 
 use super::backend::Backend;
 use super::use_threads;
+use crate::entry::{Entries, Entry};
+use crate::learn::{Hardening, Trainer};
+use crate::recipe::Preset;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use problem::Problem;
@@ -9,8 +12,6 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
-use trainer::learn::{Hardening, Trainer};
-use trainer::recipe::{self, Preset};
 
 /// Networks of the reference on planes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -30,7 +31,7 @@ Examples:
   trainer bench heat-1d ks-2d --against-jax
   trainer bench --against-jax --python .venv/bin/python")]
 pub struct Arguments {
-    /// The control problems [default: all but heat-2d-obstacles, whose step is heat-2d's].
+    /// The control problems [default: all].
     problems: Vec<String>,
     /// Also run bench/jax_reference.py, by turns with ours.
     #[arg(long)]
@@ -59,15 +60,13 @@ pub struct Arguments {
 }
 
 /// Times training steps and prints the table.
-pub fn run(arguments: Arguments) -> Result<()> {
+pub fn run(arguments: Arguments, entries: &Entries) -> Result<()> {
     use_threads(arguments.threads)?;
-    let problems: Vec<&'static Problem> = match arguments.problems.as_slice() {
-        [] => (problem::published::ALL.into_iter())
-            .filter(|p| p.name != "heat-2d-obstacles")
-            .collect(),
+    let chosen: Vec<&'static Entry> = match arguments.problems.as_slice() {
+        [] => entries.iter().collect(),
         names => names
             .iter()
-            .map(|n| problem::published::by_name(n))
+            .map(|name| entries.by_name(name))
             .collect::<Result<_, _>>()?,
     };
     println!(
@@ -89,8 +88,8 @@ pub fn run(arguments: Arguments) -> Result<()> {
         "ratio",
         "our memory"
     );
-    for problem in problems {
-        bench(problem, &arguments)?;
+    for entry in chosen {
+        bench(entry, &arguments)?;
     }
     Ok(())
 }
@@ -105,25 +104,20 @@ struct Sizes {
 
 impl Sizes {
     /// The reference's, which are those of the authors' training.
-    fn of(problem: &Problem) -> Self {
+    fn of(entry: &Entry) -> Self {
+        let (problem, authors) = (entry.problem, entry.recipe.authors);
         Self {
-            batch: recipe::preset(problem, Preset::Published).train.batch,
-            agents: match problem.name {
-                "density-2d" => 16,
-                _ => problem.agents,
-            },
-            horizon: match problem.name {
-                "heat-2d" | "heat-2d-obstacles" => 300,
-                _ => problem.horizon,
-            },
+            batch: authors.batch,
+            agents: authors.agents.unwrap_or(problem.agents),
+            horizon: authors.horizon.unwrap_or(problem.horizon),
         }
     }
 }
 
-fn bench(problem: &'static Problem, arguments: &Arguments) -> Result<()> {
-    let sizes = Sizes::of(problem);
+fn bench(entry: &'static Entry, arguments: &Arguments) -> Result<()> {
+    let (problem, sizes) = (entry.problem, Sizes::of(entry));
     let plane = problem.grid.axes == 2;
-    let mut ours = stepper(problem, Preset::Published, sizes, arguments)?;
+    let mut ours = stepper(entry, Preset::Published, sizes, arguments)?;
     let (mut own, mut same, mut conv) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..arguments.rounds {
         own.extend(time(&mut ours, arguments.reps)?);
@@ -138,7 +132,7 @@ fn bench(problem: &'static Problem, arguments: &Arguments) -> Result<()> {
         }
     }
     drop(ours);
-    let mut shipped = stepper(problem, Preset::Full, sizes, arguments)?;
+    let mut shipped = stepper(entry, Preset::Full, sizes, arguments)?;
     let shipped = median(time(&mut shipped, arguments.reps)?);
     let own = median(own);
     let beside = |theirs: Vec<f64>| match theirs.is_empty() {
@@ -165,12 +159,13 @@ fn bench(problem: &'static Problem, arguments: &Arguments) -> Result<()> {
 
 /// A training whose steps take the reference's shapes.
 fn stepper(
-    problem: &'static Problem,
+    entry: &'static Entry,
     preset: Preset,
     sizes: Sizes,
     arguments: &Arguments,
 ) -> Result<Trainer> {
-    let mut recipe = recipe::preset(problem, preset);
+    let problem = entry.problem;
+    let mut recipe = entry.recipe.preset(problem, preset);
     recipe.train.batch = sizes.batch;
     recipe.train.horizon = sizes.horizon;
     recipe.train.pool = recipe.train.pool.min(sizes.batch);
@@ -179,24 +174,18 @@ fn stepper(
         agents: vec![sizes.agents],
         ..Hardening::none(problem)
     };
-    let device = arguments.backend.open()?;
-    #[allow(unused_mut)]
-    let mut trainer = Trainer::new(problem, recipe.train, recipe.policy, &device)?;
-    #[cfg(feature = "gpu")]
-    if let Some(gpu) = arguments.backend.gpu()? {
-        trainer.use_gpu(&gpu)?;
-    }
-    Ok(trainer)
+    let engine = arguments.backend.open()?;
+    Trainer::new(entry, recipe.train, recipe.policy, &engine)
 }
 
 /// Seconds of each step; the first, which pays for buffers, is not counted.
 fn time(trainer: &mut Trainer, reps: u32) -> Result<Vec<f64>> {
     let batch = trainer.draw();
-    trainer.learn(batch.clone())?;
+    trainer.learn(&batch)?;
     (0..reps)
         .map(|_| {
             let began = Instant::now();
-            trainer.learn(batch.clone())?;
+            trainer.learn(&batch)?;
             Ok(began.elapsed().as_secs_f64())
         })
         .collect()

@@ -1,23 +1,25 @@
-//! One module per command.
+//! The command line: [`main`] for a list of entries, a module for each command.
 
 mod backend;
 mod bench;
 mod oracle;
 mod train;
 
+use crate::checkpoint::Checkpoint;
+use crate::entry::{Entries, Entry};
+use crate::export;
 use agent_core::policy::{Encoding, Governor, MAGIC};
 use anyhow::{Context, Result};
+use artifacts::output::write_whole;
 use artifacts::policy_file::{self, PolicyFile};
-use backend::Backend;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
-use trainer::checkpoint::Checkpoint;
-use trainer::export;
-use trainer::store::write_atomically;
+use std::process::ExitCode;
 
 /// Learns one shared policy for a swarm by differentiating through the field it controls.
 #[derive(Parser)]
 #[command(
+    name = "trainer",
     version,
     after_help = "\
 Examples:
@@ -31,7 +33,7 @@ Examples:
   trainer oracle heat-1d                             what could be reached at best
   trainer bench heat-1d --against-jax                seconds per step, beside JAX"
 )]
-pub struct Arguments {
+struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -89,12 +91,28 @@ fn governing(text: &str) -> Result<Governing, &'static str> {
     }
 }
 
-/// Carries out a command line.
-pub fn run(arguments: Arguments) -> Result<()> {
-    match arguments.command {
-        Command::Train(arguments) => train::run(arguments),
-        Command::Oracle(arguments) => oracle::run(arguments),
-        Command::Bench(arguments) => bench::run(arguments),
+/// Runs the program's command line for the entries of a list: the published ones, or a user's own.
+pub fn main(entries: &[&'static Entry]) -> ExitCode {
+    let outcome = Entries::new(entries).map_err(anyhow::Error::from);
+    match outcome.and_then(|entries| carry_out(Arguments::parse().command, &entries)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether a word is one of the trainer's commands, for programs that have the simulator's besides.
+pub fn knows(word: &str) -> bool {
+    Command::has_subcommand(word)
+}
+
+fn carry_out(command: Command, entries: &Entries) -> Result<()> {
+    match command {
+        Command::Train(arguments) => train::run(arguments, entries),
+        Command::Oracle(arguments) => oracle::run(arguments, entries),
+        Command::Bench(arguments) => bench::run(arguments, entries),
         Command::Export {
             source,
             output,
@@ -105,7 +123,7 @@ pub fn run(arguments: Arguments) -> Result<()> {
                 Ok(bytes) if bytes.starts_with(&MAGIC) => (bytes, None),
                 _ => {
                     let checkpoint = Checkpoint::load(&source)?;
-                    let blob = export::from_checkpoint(checkpoint, &Backend::default().open()?)
+                    let blob = export::from_checkpoint(checkpoint, entries)
                         .with_context(|| format!("cannot export '{}'", source.display()))?;
                     (blob, Some(Governing(Some(export::GOVERNOR))))
                 }
@@ -116,7 +134,7 @@ pub fn run(arguments: Arguments) -> Result<()> {
             }
             let file = file.recoded(weights)?;
             let blob = file.bytes();
-            write_atomically(&output, blob)?;
+            write_whole(&output, blob)?;
             println!(
                 "{}: {} bytes; look inside with: trainer inspect {0}",
                 output.display(),

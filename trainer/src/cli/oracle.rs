@@ -1,9 +1,10 @@
 //! `trainer oracle`.
 
 use super::use_threads;
+use crate::entry::Entries;
+use crate::oracle::{Crash, Search, plan};
 use anyhow::{Result, bail};
 use problem::test_set::EpisodeSet;
-use trainer::oracle::{Crash, Search, plan};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -18,9 +19,9 @@ pub struct Arguments {
     /// A form of the problem, see `agent-sim problems`.
     #[arg(long)]
     variant: Option<String>,
-    /// Which episodes: `table`, `fresh` or a .npy file.
-    #[arg(long, default_value = "table")]
-    set: EpisodeSet,
+    /// Which episodes: `table`, `fresh` or a .npy file [default: the table if there is one].
+    #[arg(long)]
+    set: Option<EpisodeSet>,
     /// How many of them [default: all of a table, 50 fresh ones].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     episodes: Option<u32>,
@@ -48,15 +49,21 @@ pub struct Arguments {
 }
 
 /// Plans the episodes and prints what that reaches.
-pub fn run(arguments: Arguments) -> Result<()> {
+pub fn run(arguments: Arguments, entries: &Entries) -> Result<()> {
     use_threads(arguments.threads)?;
-    let problem = problem::published::by_name(&arguments.problem)?;
+    let entry = entries.by_name(&arguments.problem)?;
+    let problem = entry.problem;
     let problem = match &arguments.variant {
         Some(name) => problem.with_variant(name)?,
         None => *problem,
     };
     let count = arguments.episodes.map(|n| n as usize);
-    let episodes = arguments.set.episodes(&problem, arguments.seed, count)?;
+    let set = match (&arguments.set, problem.test_set) {
+        (Some(set), _) => set.clone(),
+        (None, Some(_)) => EpisodeSet::Table,
+        (None, None) => EpisodeSet::Fresh,
+    };
+    let episodes = set.episodes(&problem, arguments.seed, count)?;
     let agents = arguments.agents.map_or(problem.agents, |n| n as usize);
     let search = Search {
         iterations: arguments.iterations as usize,
@@ -69,15 +76,15 @@ pub fn run(arguments: Arguments) -> Result<()> {
         share,
         seed: arguments.seed,
     });
-    let found = plan(&problem, agents, &episodes, crash, search);
+    let found = plan(entry, &problem, agents, &episodes, crash, search)?;
     let count = found.len() as f64;
     let mean =
-        |value: fn(&trainer::oracle::Found) -> f64| found.iter().map(value).sum::<f64>() / count;
+        |value: fn(&crate::oracle::Found) -> f64| found.iter().map(value).sum::<f64>() / count;
     let (idle, best) = (mean(|f| f.idle), mean(|f| f.best));
     let variance = found.iter().map(|f| (f.best - best).powi(2)).sum::<f64>() / count;
     if arguments.json {
         let report = serde_json::json!({
-            "problem": problem.name, "variant": arguments.variant, "set": arguments.set.to_string(),
+            "problem": problem.name, "variant": arguments.variant, "set": set.to_string(),
             "episodes": found.len(), "agents": agents, "iterations": arguments.iterations,
             "crash": arguments.crash, "no_control": idle, "oracle": best, "oracle_sd": variance.sqrt(),
         });
@@ -92,7 +99,7 @@ pub fn run(arguments: Arguments) -> Result<()> {
         "{}, {} episodes ({}), {agents} agents{silent}, {} iterations each",
         problem.name,
         found.len(),
-        arguments.set,
+        set,
         arguments.iterations
     );
     println!("  no control {idle:>10.3e}");

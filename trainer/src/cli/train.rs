@@ -2,19 +2,19 @@
 
 use super::backend::Backend;
 use super::use_threads;
+use crate::entry::{Entries, Entry};
+use crate::export;
+use crate::learn::TrainConfig;
+use crate::loss::Term;
+use crate::policy::{PolicyConfig, Sight};
+use crate::recipe::{self, Recipe};
+use crate::run::{Existing, Outcome, Run};
 use anyhow::{Context, Result, bail};
 use artifacts::policy_file::PolicyFile;
 use clap::ValueEnum;
-use problem::Problem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use trainer::export;
-use trainer::learn::TrainConfig;
-use trainer::loss::Term;
-use trainer::policy::{PolicyConfig, Sight};
-use trainer::recipe::{self, Recipe};
-use trainer::run::{Existing, Outcome, Run};
 
 /// The settings start from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -191,13 +191,14 @@ impl Arguments {
         }
     }
 
-    fn recipe(&self, problem: &Problem) -> Result<Recipe> {
+    fn recipe(&self, entry: &Entry) -> Result<Recipe> {
+        let problem = entry.problem;
         let preset = match self.preset {
             Preset::Full => recipe::Preset::Full,
             Preset::Quick => recipe::Preset::Quick,
             Preset::Published => recipe::Preset::Published,
         };
-        let mut recipe = recipe::preset(problem, preset);
+        let mut recipe = entry.recipe.preset(problem, preset);
         if let Some(steps) = self.steps {
             recipe.set_steps(steps);
         }
@@ -225,25 +226,26 @@ impl Arguments {
 }
 
 /// Trains what was asked for.
-pub fn run(arguments: Arguments) -> Result<()> {
+pub fn run(arguments: Arguments, entries: &Entries) -> Result<()> {
     arguments.check()?;
-    let problems = match &arguments.problem {
-        Some(name) => vec![problem::published::by_name(name)?],
-        None => problem::published::ALL.to_vec(),
+    let chosen = match &arguments.problem {
+        Some(name) => vec![entries.by_name(name)?],
+        None => entries.iter().collect(),
     };
     use_threads(arguments.threads)?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
         .context("cannot listen for interrupts")?;
-    for problem in problems {
-        train(problem, &arguments, &stop).with_context(|| problem.name)?;
+    for entry in chosen {
+        train(entry, &arguments, &stop).with_context(|| entry.problem.name)?;
     }
     Ok(())
 }
 
-fn train(problem: &'static Problem, arguments: &Arguments, stop: &AtomicBool) -> Result<()> {
-    let device = arguments.backend.open()?;
+fn train(entry: &'static Entry, arguments: &Arguments, stop: &AtomicBool) -> Result<()> {
+    let problem = entry.problem;
+    let engine = arguments.backend.open()?;
     let begun = arguments.out.join(problem.name).join("latest").exists();
     let existing = match (arguments.resume, arguments.overwrite) {
         (true, _) if begun || !arguments.all => Existing::Resume,
@@ -251,10 +253,10 @@ fn train(problem: &'static Problem, arguments: &Arguments, stop: &AtomicBool) ->
         _ => Existing::Keep,
     };
     let weights = arguments.weights()?;
-    let recipe = arguments.recipe(problem)?;
+    let recipe = arguments.recipe(entry)?;
     let steps = recipe.steps;
     let change = |config: &mut TrainConfig| arguments.change(config, &weights);
-    let mut run = Run::open(problem, &arguments.out, existing, recipe, change, &device)?;
+    let mut run = Run::open(entry, &arguments.out, existing, recipe, change, &engine)?;
     let (folder, begun) = (run.folder().display().to_string(), run.trainer().step);
     if begun >= steps {
         if arguments.all {
@@ -263,15 +265,10 @@ fn train(problem: &'static Problem, arguments: &Arguments, stop: &AtomicBool) ->
         }
         bail!("the run in '{folder}' already has {begun} steps; give more with --steps");
     }
-    #[cfg(feature = "gpu")]
-    if let Some(gpu) = arguments.backend.gpu()? {
-        eprintln!("rollouts on {}", gpu.name());
-        run.use_gpu(&gpu)?;
-    }
     eprintln!(
-        "training {} on {:?}: {} parameters, steps {begun} to {steps}, into {folder}",
+        "training {} on {}: {} parameters, steps {begun} to {steps}, into {folder}",
         problem.name,
-        arguments.backend,
+        engine.name(),
         run.trainer().policy_config.shape.parameters(),
     );
     let outcome = run.train(steps, stop)?;

@@ -1,10 +1,11 @@
 //! Buffers, pipelines and the two calls.
 
 use super::device::{Gpu, GpuError};
-use super::shader::{Shader, TORUS_SIDE};
-use super::spec::LoopSpec;
-use super::tables::Physics;
+use crate::entry::Entry;
+use crate::kernels::LoopSpec;
+use crate::kernels::shader::Shader;
 use crate::loss::{TERMS, shares};
+use crate::rollout::{Rollout, RolloutError, Terms};
 use crate::trial::Trial;
 use agent_core::policy::Fusion;
 use problem::Problem;
@@ -27,6 +28,8 @@ pub struct GpuLoop {
     gpu: Gpu,
     spec: LoopSpec,
     shader: Shader,
+    /// Episodes that there is room for at once; larger batches run in portions.
+    together: usize,
     parameters: wgpu::Buffer,
     episodes: wgpu::Buffer,
     run: wgpu::Buffer,
@@ -47,26 +50,32 @@ pub struct GpuLoop {
 
 impl GpuLoop {
     /// Compiles the kernels of a loop and allocates room for its largest batch.
-    pub fn new(gpu: &Gpu, spec: &LoopSpec) -> Result<Self, GpuError> {
+    pub fn new(gpu: &Gpu, entry: &Entry, spec: &LoopSpec) -> Result<Self, GpuError> {
         assert!(spec.agents > 0 && spec.horizon > 0 && spec.batch > 0);
-        let physics = Physics::of(&spec.problem, spec.agents).ok_or_else(|| {
-            let Problem { name, substeps, .. } = spec.problem;
-            GpuError::NoKernels(format!(
-                "{name} on this grid with {substeps} solver steps per action"
-            ))
-        })?;
+        let Some(kernels) = entry.kernels else {
+            return Err(GpuError::NoKernels {
+                what: spec.problem.name.to_owned(),
+                instead: match entry.physics.has_tensor_form() {
+                    true => "wgpu or flex",
+                    false => "flex",
+                },
+            });
+        };
+        let field = (kernels.0)(&spec.problem, spec.agents)?;
         if spec.shape.fusion != Fusion::Concatenate {
-            return Err(GpuError::NoKernels("a fusion by products".to_owned()));
+            return Err(GpuError::NoKernels {
+                what: "a fusion by products".to_owned(),
+                instead: "flex",
+            });
         }
         let limits = gpu.device.limits();
         let most = limits
             .max_compute_invocations_per_workgroup
             .min(limits.max_compute_workgroup_size_x);
-        let threads = match (&physics, spec.threads) {
-            // Eight values each.
-            (Physics::Flame(_) | Physics::Vortices(_), _) => TORUS_SIDE * TORUS_SIDE / 8,
-            (_, 0) => THREADS[spec.axes() - 1].min(most as usize),
-            (_, asked) => asked,
+        let threads = match (field.needs_threads(), spec.threads) {
+            (Some(needed), _) => needed,
+            (None, 0) => THREADS[spec.axes() - 1].min(most as usize),
+            (None, asked) => asked,
         };
         gpu.fits(
             "a workgroup's threads",
@@ -75,7 +84,7 @@ impl GpuLoop {
             "take another GPU",
         )?;
         let memory = limits.max_compute_workgroup_storage_size as u64;
-        let shader = Shader::new(spec, &physics, threads, (memory / 4) as usize);
+        let shader = Shader::new(spec, &*field, threads, (memory / 4) as usize);
         let remedy = "train with fewer agents";
         gpu.fits(
             "a workgroup's memory",
@@ -84,21 +93,17 @@ impl GpuLoop {
             remedy,
         )?;
 
-        let tiles = tiles(spec, &shader);
-        let rows = spec.batch * spec.horizon * spec.agents;
+        let most_bytes = limits
+            .max_buffer_size
+            .min(limits.max_storage_buffer_binding_size);
+        let together = episodes_together(gpu, spec, &shader, most_bytes)?;
+        let tiles = checked(tiles(spec, &shader), spec, &shader);
+        let rows = together * spec.horizon * spec.agents;
         let slices = BUSY.div_ceil(tiles.len()).min(rows.div_ceil(4 * DEPTH));
         let count = spec.shape.parameters();
-        let buffer = |values: usize, usage: wgpu::BufferUsages| {
+        let buffer = |values: usize, usage: wgpu::BufferUsages| -> Result<wgpu::Buffer, GpuError> {
             let size = 4 * values as u64;
-            let most = limits
-                .max_buffer_size
-                .min(limits.max_storage_buffer_binding_size);
-            gpu.fits(
-                "a buffer",
-                size,
-                most,
-                "give a smaller --batch or --horizon",
-            )?;
+            gpu.fits("a buffer", size, most_bytes, "take another GPU")?;
             Ok(gpu.device.create_buffer(&wgpu::BufferDescriptor {
                 label: None,
                 size,
@@ -113,19 +118,19 @@ impl GpuLoop {
         );
         let parameters = buffer(2 * count + TERMS, up)?;
         let tables = buffer(shader.tables.len().max(1), up)?;
-        let episodes = buffer(spec.batch * shader.episode, up)?;
-        let states = buffer(spec.batch * (spec.horizon + 1) * shader.state, none)?;
+        let episodes = buffer(together * shader.episode, up)?;
+        let states = buffer(together * (spec.horizon + 1) * shader.state, none)?;
         let trace = buffer(rows * shader.rows.trace, none)?;
         let deltas = buffer(rows * shader.rows.delta, none)?;
-        let scores = buffer(spec.batch * TERMS, down)?;
-        let scratch = buffer(spec.batch * shader.scratch, none)?;
+        let scores = buffer(together * TERMS, down)?;
+        let scratch = buffer(together * shader.scratch, none)?;
         let tile_list = buffer(tiles.len() * TILE_VALUES, up)?;
         let run = buffer(4, up)?;
         let partial = buffer(slices * count, none)?;
         let gradient = buffer(count, down)?;
         let answer = gpu.device.create_buffer(&wgpu::BufferDescriptor {
             label: None,
-            size: 4 * (spec.batch * TERMS + count) as u64,
+            size: 4 * (together * TERMS + count) as u64,
             usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
@@ -168,7 +173,7 @@ impl GpuLoop {
             "const TRACE: u32 = {}u;\nconst DELTA: u32 = {}u;\nconst PARAMETERS: u32 = {count}u;\n{}",
             shader.rows.trace,
             shader.rows.delta,
-            include_str!("wgsl/gradient.wgsl"),
+            include_str!("../kernels/wgsl/gradient.wgsl"),
         );
         let gradient_kernels = Kernels::new(
             gpu,
@@ -194,6 +199,7 @@ impl GpuLoop {
             gpu: gpu.clone(),
             spec: spec.clone(),
             shader,
+            together,
             parameters,
             episodes,
             run,
@@ -217,38 +223,20 @@ impl GpuLoop {
         &self.spec
     }
 
-    /// Runs the episodes; returns their terms.
-    pub fn terms(
-        &mut self,
-        parameters: &[f32],
-        trials: &[Trial],
-    ) -> Result<Vec<[f64; TERMS]>, GpuError> {
-        let answer = self.run(parameters, trials, None)?;
-        Ok(terms_of(&answer))
+    /// Episodes that run at once.
+    pub fn together(&self) -> usize {
+        self.together
     }
 
-    /// Runs the episodes forward and backward; returns their terms and the gradient of the weighted
-    /// terms' sum, in the mean over episodes.
-    pub fn gradient(
-        &mut self,
-        parameters: &[f32],
-        trials: &[Trial],
-        weights: &[f64; TERMS],
-    ) -> Result<(Vec<[f64; TERMS]>, Vec<f32>), GpuError> {
-        let mut answer = self.run(parameters, trials, Some(weights))?;
-        let gradient = answer.split_off(trials.len() * TERMS);
-        Ok((terms_of(&answer), gradient))
-    }
-
-    /// Terms of each episode, then the gradient where there are weights.
+    /// Terms of each episode of a portion, then their mean gradient where there are weights.
     fn run(
         &mut self,
         parameters: &[f32],
         trials: &[Trial],
-        weights: Option<&[f64; TERMS]>,
+        weights: Option<&Terms>,
     ) -> Result<Vec<f32>, GpuError> {
         let (spec, count) = (&self.spec, trials.len());
-        assert!((1..=spec.batch).contains(&count), "{count} episodes");
+        assert!((1..=self.together).contains(&count), "{count} episodes");
         assert_eq!(parameters.len(), spec.shape.parameters());
         let queue = &self.gpu.queue;
         let mut uploaded = with_transposed(spec, parameters);
@@ -432,8 +420,11 @@ fn module(device: &wgpu::Device, source: &str) -> wgpu::ShaderModule {
         label: None,
         source: wgpu::ShaderSource::Wgsl(Cow::Borrowed(source)),
     };
-    // SAFETY: the kernels are ours, their loops end, and all that they index by are their own
-    // constants and counters, never a value from a buffer.
+    // SAFETY: the kernels are made by `crate::kernels` and their loops end. What they index by are
+    // their own constants and counters; cells of positions that they compute, which `cell_along` cuts
+    // to the grid whatever the position is; and two kinds of values from buffers, which are checked
+    // when they are uploaded: the cells of agents that stay (`write_trial`) and the tiles of the
+    // weights (`checked`). A delay from a buffer is compared with the step before it is used.
     unsafe { device.create_shader_module_trusted(descriptor, checks) }
 }
 
@@ -467,6 +458,57 @@ fn tiles(spec: &LoopSpec, shader: &Shader) -> Vec<[u32; TILE_VALUES]> {
     tiles
 }
 
+/// How many episodes fit into the largest buffers that there may be: all of a batch, or fewer.
+fn episodes_together(
+    gpu: &Gpu,
+    spec: &LoopSpec,
+    shader: &Shader,
+    most_bytes: u64,
+) -> Result<usize, GpuError> {
+    let rows = spec.horizon * spec.agents;
+    let largest = [
+        shader.episode,
+        (spec.horizon + 1) * shader.state,
+        rows * shader.rows.trace,
+        rows * shader.rows.delta,
+        shader.scratch,
+        TERMS,
+    ];
+    let each = 4 * largest.into_iter().max().unwrap_or(1).max(1) as u64;
+    gpu.fits(
+        "one episode in a buffer",
+        each,
+        most_bytes,
+        "train with fewer --agents",
+    )?;
+    Ok(spec.batch.min((most_bytes / each) as usize))
+}
+
+/// Tiles that the gradient's kernels index by: each within a row of the trace, a row of the deltas and
+/// the parameters.
+///
+/// # Panics
+/// If one is not; the kernels do not look again.
+fn checked(
+    tiles: Vec<[u32; TILE_VALUES]>,
+    spec: &LoopSpec,
+    shader: &Shader,
+) -> Vec<[u32; TILE_VALUES]> {
+    let count = spec.shape.parameters();
+    for tile in &tiles {
+        let [input, inputs, output, outputs, weight, stride, bias] = tile.map(|n| n as usize);
+        let last = weight + (inputs - 1) * stride + outputs - 1;
+        let inside = input + inputs <= shader.rows.trace
+            && output + outputs <= shader.rows.delta
+            && inputs <= SIDE
+            && outputs <= SIDE
+            && last < count
+            && (bias == u32::MAX as usize || bias + outputs <= count);
+        assert!(inside, "a tile outside of its buffers: {tile:?}");
+    }
+    tiles
+}
+
 /// The parameters, then every layer's weights transposed, at the same offsets.
 fn with_transposed(spec: &LoopSpec, parameters: &[f32]) -> Vec<f32> {
     let (mut both, mut start) = (parameters.to_vec(), parameters.len());
@@ -483,7 +525,7 @@ fn with_transposed(spec: &LoopSpec, parameters: &[f32]) -> Vec<f32> {
     both
 }
 
-/// An episode as the kernels read it; see [`CONDITIONS`](super::shader::CONDITIONS).
+/// An episode as the kernels read it; see [`CONDITIONS`](crate::kernels::shader::CONDITIONS).
 fn write_trial(spec: &LoopSpec, trial: &Trial, out: &mut Vec<u32>) {
     let (cells, agents, axes) = (spec.problem.grid.len(), spec.agents, spec.axes());
     let Trial { episode, start, .. } = trial;
@@ -512,11 +554,57 @@ fn write_trial(spec: &LoopSpec, trial: &Trial, out: &mut Vec<u32>) {
             .map(f32::to_bits),
     );
     out.extend(trial.dies_at.iter().map(|&at| step(at)));
-    let cells = start.map(|x| spec.problem.cell_of(x));
-    out.extend(cells.flat_map(|c| c.into_iter().take(axes)).map(step));
+    let points = spec.problem.grid.points;
+    for cell in start.map(|x| spec.problem.cell_of(x)) {
+        // Agents that stay are looked up by it.
+        assert!(cell[0] < points[0] && cell[1] < points[1], "cell {cell:?}");
+        out.extend(cell.into_iter().take(axes).map(step));
+    }
 }
 
-fn terms_of(answer: &[f32]) -> Vec<[f64; TERMS]> {
+impl Rollout for GpuLoop {
+    fn problem(&self) -> &Problem {
+        &self.spec.problem
+    }
+
+    fn agents(&self) -> usize {
+        self.spec.agents
+    }
+
+    fn horizon(&self) -> usize {
+        self.spec.horizon
+    }
+
+    fn terms(&mut self, parameters: &[f32], trials: &[Trial]) -> Result<Vec<Terms>, RolloutError> {
+        let mut terms = Vec::with_capacity(trials.len());
+        for portion in trials.chunks(self.together) {
+            terms.extend(terms_of(&self.run(parameters, portion, None)?));
+        }
+        Ok(terms)
+    }
+
+    fn gradient(
+        &mut self,
+        parameters: &[f32],
+        trials: &[Trial],
+        weights: &Terms,
+    ) -> Result<(Vec<Terms>, Vec<f32>), RolloutError> {
+        let mut terms = Vec::with_capacity(trials.len());
+        let mut sum = vec![0.0; parameters.len()];
+        for portion in trials.chunks(self.together) {
+            let mut answer = self.run(parameters, portion, Some(weights))?;
+            let gradient = answer.split_off(portion.len() * TERMS);
+            terms.extend(terms_of(&answer));
+            let share = portion.len() as f32 / trials.len() as f32;
+            for (sum, g) in sum.iter_mut().zip(gradient) {
+                *sum += share * g;
+            }
+        }
+        Ok((terms, sum))
+    }
+}
+
+fn terms_of(answer: &[f32]) -> Vec<Terms> {
     let (episodes, _) = answer.as_chunks::<TERMS>();
     episodes.iter().map(|terms| terms.map(f64::from)).collect()
 }

@@ -29,8 +29,16 @@ pub enum GpuError {
         reason: String,
     },
     /// A form of the loop that nobody has written kernels for.
-    #[error("there are no GPU kernels for {0}; train with --backend flex")]
-    NoKernels(String),
+    #[error("there are no GPU kernels for {what}; train with --backend {instead}")]
+    NoKernels {
+        /// What they are missing for.
+        what: String,
+        /// Where it can be trained.
+        instead: &'static str,
+    },
+    /// A form of the problem that its kernels lack.
+    #[error(transparent)]
+    NotImplemented(#[from] problem::NotImplemented),
     /// Something asked for more than the GPU has.
     #[error(
         "{adapter} is too small for this loop: {what} takes {needed}, and there is {available}; {remedy}"

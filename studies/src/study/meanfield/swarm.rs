@@ -50,7 +50,7 @@ struct Scheme {
 
 impl Scheme {
     fn new() -> Self {
-        let r = DIFFUSIVITY * CONTROL_INTERVAL / scheme_spacing(GRID).powi(2);
+        let r = DIFFUSIVITY * CONTROL_INTERVAL / scheme_spacing(&PROBLEM, 0).powi(2);
         Self {
             implicit: Tridiagonal::constant(GRID - 2, -0.5 * r, 1.0 + r)
                 .expect("1 + r > r: diagonally dominant"),
@@ -97,7 +97,8 @@ impl Swarm {
             |&y: &f64| std::array::from_fn(|j| share * bump(coordinate(j), y, KERNEL_WIDTH));
         let sight = |&y: &f64| {
             let weight = |j: usize| {
-                bump(coordinate(j), y, SIGHT) * scheme_spacing(GRID) / (SIGHT * (2.0 * PI).sqrt())
+                bump(coordinate(j), y, SIGHT) * scheme_spacing(&PROBLEM, 0)
+                    / (SIGHT * (2.0 * PI).sqrt())
             };
             let error = std::array::from_fn(weight);
             let slope = std::array::from_fn(|j| weight(j) * (coordinate(j) - y) / SIGHT);
@@ -151,7 +152,7 @@ impl Swarm {
     ) -> (f64, [f64; FEATURES]) {
         let error =
             |field: &[f64; GRID]| -> [f64; GRID] { std::array::from_fn(|j| field[j] - target[j]) };
-        let volume = CONTROL_INTERVAL * scheme_spacing(GRID);
+        let volume = CONTROL_INTERVAL * scheme_spacing(&PROBLEM, 0);
         let mut fields = vec![*initial];
         let mut cost = 0.0;
         for step in 0..HORIZON {
@@ -226,8 +227,14 @@ mod tests {
         let (field, force) = fields();
         let after = Scheme::new().step(&field, &force);
         let mut expected = field.to_vec();
-        Heat1d::new(GRID, DIFFUSIVITY, scheme_spacing(GRID), CONTROL_INTERVAL, 1)
-            .step(&mut expected, &force);
+        Heat1d::new(
+            GRID,
+            DIFFUSIVITY,
+            scheme_spacing(&PROBLEM, 0),
+            CONTROL_INTERVAL,
+            1,
+        )
+        .step(&mut expected, &force);
         for (a, b) in after.iter().zip(&expected) {
             assert!((a - b).abs() < 1e-14);
         }

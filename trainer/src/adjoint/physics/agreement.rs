@@ -1,6 +1,6 @@
 //! Physics against the simulator and against central differences, for the tests of every problem.
 
-use super::{Gradients, Interval, Physics};
+use super::{FieldStep, Gradients, Interval};
 use crate::adjoint::check::{assert_gradient, wave};
 use crate::adjoint::real::Real;
 use problem::Problem;
@@ -16,8 +16,8 @@ const TOLERANCES: [f64; 2] = [1e-13, 1e-5];
 /// f32, beside the simulator. All three stay together within rounding.
 pub fn assert_follows_simulator(
     problem: &Problem,
-    wide: &dyn Physics<f64>,
-    narrow: &dyn Physics<f32>,
+    wide: &dyn FieldStep<f64>,
+    narrow: &dyn FieldStep<f32>,
     height: f64,
 ) {
     assert_stays_near_simulator(problem, wide, narrow, height, TOLERANCES);
@@ -27,8 +27,8 @@ pub fn assert_follows_simulator(
 /// largest value in f64 and f32.
 pub fn assert_stays_near_simulator(
     problem: &Problem,
-    wide: &dyn Physics<f64>,
-    narrow: &dyn Physics<f32>,
+    wide: &dyn FieldStep<f64>,
+    narrow: &dyn FieldStep<f32>,
     height: f64,
     tolerances: [f64; 2],
 ) {
@@ -62,7 +62,12 @@ pub fn assert_stays_near_simulator(
 
 /// The adjoint of `physics` at these fields and forcings, of two episodes, is their derivative within
 /// `tolerance` of its largest entry.
-pub fn assert_adjoint(physics: &dyn Physics<f64>, fields: &[f64], forcing: &[f64], tolerance: f64) {
+pub fn assert_adjoint(
+    physics: &dyn FieldStep<f64>,
+    fields: &[f64],
+    forcing: &[f64],
+    tolerance: f64,
+) {
     let weight = wave(fields.len(), 0.9, 1.0);
     let value = |fields: &[f64], forcing: &[f64]| {
         let (next, _) = advance(physics, fields, forcing);
@@ -99,7 +104,7 @@ pub fn assert_adjoint(physics: &dyn Physics<f64>, fields: &[f64], forcing: &[f64
 }
 
 /// The next fields and the tape.
-fn advance<T: Real>(physics: &dyn Physics<T>, fields: &[T], forcing: &[T]) -> (Vec<T>, Vec<T>) {
+fn advance<T: Real>(physics: &dyn FieldStep<T>, fields: &[T], forcing: &[T]) -> (Vec<T>, Vec<T>) {
     let mut next = unset(fields.len());
     let mut tape = unset(EPISODES * physics.tape_len());
     let mut scratch = unset(EPISODES * physics.scratch_len());

@@ -14,11 +14,11 @@
 //! columns is overwritten or weighs zero. The adjoint finds the displacements anew from the wind, so
 //! the tape holds only densities between solver steps.
 
-use super::{Gradients, Interval, Physics};
+use super::{Differentiable, FieldStep, Gradients, Interval, not_implemented};
 use crate::adjoint::elementwise::{CHUNK, vectorised};
 use crate::adjoint::real::Real;
-use problem::Problem;
-use problem::published::density_2d;
+use problem::published::density_2d::{Equation, equation};
+use problem::{NotImplemented, Problem};
 use pulp::{Arch, Simd, WithSimd};
 
 /// Step of the room; its forcing is the agents' wind.
@@ -57,22 +57,24 @@ pub struct Mixing<T> {
     most: T,
 }
 
-impl<T: Real> Density2d<T> {
-    /// The published scheme.
-    ///
-    /// # Panics
-    /// If rows are not whole chunks, as those of the published grid are.
-    pub fn new(problem: &Problem) -> Self {
+impl<T: Real> Differentiable<T> for Density2d<T> {
+    /// The published scheme, on rows of whole chunks, as those of the published grid are.
+    fn new(problem: &Problem) -> Result<Self, NotImplemented> {
         let (dt, substeps) = problem.solver_steps(1);
-        let transport = density_2d::transport(problem, dt);
         let points = problem.grid.points;
         let [_, columns] = points;
-        assert!(columns.is_multiple_of(CHUNK), "rows of {columns} points");
+        let Equation::Carried(rates) = equation(problem) else {
+            return Err(not_implemented(problem));
+        };
+        if !columns.is_multiple_of(CHUNK) {
+            return Err(not_implemented(problem));
+        }
+        let transport = rates.within(dt);
         let cells_per_length = [0, 1].map(|axis| problem.grid.spacing(axis).recip());
         let along = |per_length: [f64; 2]| {
             [0, 1].map(|axis| T::of(cells_per_length[axis] * per_length[axis]))
         };
-        Self {
+        Ok(Self {
             arch: Arch::new(),
             points,
             wind: Wind {
@@ -88,9 +90,11 @@ impl<T: Real> Density2d<T> {
                 most: T::of(transport.density_max),
             },
             substeps,
-        }
+        })
     }
+}
 
+impl<T: Real> Density2d<T> {
     fn grid(&self) -> usize {
         self.points[0] * self.points[1]
     }
@@ -179,7 +183,7 @@ impl<T: Real> Density2d<T> {
     }
 }
 
-impl<T: Real> Physics<T> for Density2d<T> {
+impl<T: Real> FieldStep<T> for Density2d<T> {
     /// The densities after every solver step but the last.
     fn tape_len(&self) -> usize {
         (self.substeps - 1) * self.grid()
@@ -495,7 +499,10 @@ mod tests {
     #[test]
     fn the_density_is_the_simulators() {
         for problem in [PROBLEM, PROBLEM.with_substeps(3).unwrap()] {
-            let (wide, narrow) = (Density2d::new(&problem), Density2d::new(&problem));
+            let (wide, narrow) = (
+                Density2d::new(&problem).unwrap(),
+                Density2d::new(&problem).unwrap(),
+            );
             assert_follows_simulator(&problem, &wide, &narrow, BREEZE);
         }
     }
@@ -512,7 +519,7 @@ mod tests {
                 substeps,
                 ..PROBLEM
             };
-            let density = Density2d::new(&room);
+            let density = Density2d::new(&room).unwrap();
             let fields: Vec<f64> = (wave(2 * 384, 0.2, 3.0).iter()).map(|z| z + 2.5).collect();
             let forcing = wave(4 * 384, 0.7, 0.02);
             let capped = (forcing.chunks_exact(384).step_by(2))

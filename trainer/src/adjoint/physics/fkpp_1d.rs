@@ -10,13 +10,12 @@
 //! the densities between solver steps.
 
 use super::diffusion::implicit_inverse;
-use super::{Gradients, Interval, Physics};
+use super::{Differentiable, FieldStep, Gradients, Interval};
 use crate::adjoint::elementwise::vectorised;
 use crate::adjoint::matrix;
 use crate::adjoint::real::Real;
-use problem::Problem;
-use problem::published::fkpp_1d;
-use problem::published::heat_1d::scheme_spacing;
+use problem::published::fkpp_1d::{Equation, equation};
+use problem::{NotImplemented, Problem};
 use pulp::{Arch, Simd, WithSimd};
 
 /// Euler step of growth and forcing, then implicit diffusion, then a cut to [0, 1].
@@ -39,13 +38,17 @@ pub struct Reaction<T> {
     growth: T,
 }
 
-impl<T: Real> Fkpp1d<T> {
-    /// The published scheme.
-    pub fn new(problem: &Problem) -> Self {
+impl<T: Real> Differentiable<T> for Fkpp1d<T> {
+    fn new(problem: &Problem) -> Result<Self, NotImplemented> {
         let (dt, substeps) = problem.solver_steps(1);
         let points = problem.grid.len();
-        let ratio = fkpp_1d::DIFFUSIVITY * dt / scheme_spacing(points).powi(2);
-        Self {
+        let Equation {
+            diffusivity,
+            growth,
+            spacing,
+        } = equation(problem);
+        let ratio = diffusivity * dt / spacing.powi(2);
+        Ok(Self {
             arch: Arch::new(),
             points,
             inverse: (implicit_inverse(points, ratio).into_iter())
@@ -53,12 +56,14 @@ impl<T: Real> Fkpp1d<T> {
                 .collect(),
             reaction: Reaction {
                 dt: T::of(dt),
-                growth: T::of(dt * fkpp_1d::GROWTH),
+                growth: T::of(dt * growth),
             },
             substeps,
-        }
+        })
     }
+}
 
+impl<T: Real> Fkpp1d<T> {
     fn substep(&self, z: &[T], forcing: &[T], next: &mut [T], explicit: &mut [T]) {
         react(self.arch, self.reaction, z, forcing, explicit);
         next.fill(T::ZERO);
@@ -67,7 +72,7 @@ impl<T: Real> Fkpp1d<T> {
     }
 }
 
-impl<T: Real> Physics<T> for Fkpp1d<T> {
+impl<T: Real> FieldStep<T> for Fkpp1d<T> {
     /// The densities after every solver step but the last.
     fn tape_len(&self) -> usize {
         (self.substeps - 1) * self.points
@@ -183,7 +188,10 @@ mod tests {
     #[test]
     fn the_population_is_the_simulators() {
         for problem in [PROBLEM, finer()] {
-            let (wide, narrow) = (Fkpp1d::new(&problem), Fkpp1d::new(&problem));
+            let (wide, narrow) = (
+                Fkpp1d::new(&problem).unwrap(),
+                Fkpp1d::new(&problem).unwrap(),
+            );
             assert_follows_simulator(&problem, &wide, &narrow, FORCE_MAX);
         }
     }
@@ -194,7 +202,7 @@ mod tests {
         let fields: Vec<f64> = (wave(200, 0.2, 0.7).iter()).map(|z| z + 0.5).collect();
         let forcing = wave(200, 0.7, FORCE_MAX);
         for problem in [PROBLEM, finer()] {
-            assert_adjoint(&Fkpp1d::new(&problem), &fields, &forcing, 1e-7);
+            assert_adjoint(&Fkpp1d::new(&problem).unwrap(), &fields, &forcing, 1e-7);
         }
     }
 

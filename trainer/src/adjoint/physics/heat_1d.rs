@@ -8,11 +8,11 @@
 //! being symmetric it is its own adjoint. (The simulator solves the same system by elimination;
 //! the two are independent on purpose.)
 
-use super::{Gradients, Interval, Physics, diffusion};
+use super::{Differentiable, FieldStep, Gradients, Interval, diffusion};
 use crate::adjoint::matrix;
 use crate::adjoint::real::Real;
-use problem::Problem;
-use problem::published::heat_1d;
+use problem::published::heat_1d::{Equation, equation};
+use problem::{NotImplemented, Problem};
 use pulp::Arch;
 
 /// Crank–Nicolson step of the rod.
@@ -25,12 +25,16 @@ pub struct Heat1d<T> {
     /// r/2
     half_ratio: T,
     dt: T,
+    substeps: usize,
 }
 
 /// r = ν Δt / Δx².
 pub fn diffusion_ratio(problem: &Problem) -> f64 {
-    let dx = heat_1d::scheme_spacing(problem.grid.points[0]);
-    heat_1d::DIFFUSIVITY * problem.control_interval / (dx * dx)
+    let Equation {
+        diffusivity,
+        spacing,
+    } = equation(problem);
+    diffusivity * problem.solver_steps(1).0 / (spacing * spacing)
 }
 
 /// Row-major inverse of the implicit half of the step, [grid, grid], zero on the walls.
@@ -38,20 +42,34 @@ pub fn implicit_inverse(problem: &Problem) -> Vec<f64> {
     diffusion::implicit_inverse(problem.grid.len(), 0.5 * diffusion_ratio(problem))
 }
 
-impl<T: Real> Heat1d<T> {
-    /// The rod of `problem`.
-    pub fn new(problem: &Problem) -> Self {
-        Self {
+impl<T: Real> Differentiable<T> for Heat1d<T> {
+    fn new(problem: &Problem) -> Result<Self, NotImplemented> {
+        let (dt, substeps) = problem.solver_steps(1);
+        Ok(Self {
             arch: Arch::new(),
             grid: problem.grid.len(),
             inverse: (implicit_inverse(problem).into_iter().map(T::of)).collect(),
             half_ratio: T::of(0.5 * diffusion_ratio(problem)),
-            dt: T::of(problem.control_interval),
+            dt: T::of(dt),
+            substeps,
+        })
+    }
+}
+
+impl<T: Real> Heat1d<T> {
+    fn substep(&self, fields: &[T], forcing: &[T], explicit: &mut [T]) {
+        let n = self.grid;
+        let rows = fields.chunks_exact(n).zip(forcing.chunks_exact(n));
+        for ((z, f), out) in rows.zip(explicit.chunks_exact_mut(n)) {
+            for j in 1..n - 1 {
+                let bend = z[j - 1] + z[j + 1] - z[j] - z[j];
+                out[j] = z[j] + self.half_ratio * bend + self.dt * f[j];
+            }
         }
     }
 }
 
-impl<T: Real> Physics<T> for Heat1d<T> {
+impl<T: Real> FieldStep<T> for Heat1d<T> {
     fn scratch_len(&self) -> usize {
         self.grid
     }
@@ -65,32 +83,34 @@ impl<T: Real> Physics<T> for Heat1d<T> {
         _: &mut [T],
         explicit: &mut [T],
     ) {
-        let n = self.grid;
-        let rows = fields.chunks_exact(n).zip(forcing.chunks_exact(n));
-        for ((z, f), out) in rows.zip(explicit.chunks_exact_mut(n)) {
-            for j in 1..n - 1 {
-                let bend = z[j - 1] + z[j + 1] - z[j] - z[j];
-                out[j] = z[j] + self.half_ratio * bend + self.dt * f[j];
+        self.substep(fields, forcing, explicit);
+        for step in 0..self.substeps {
+            if step > 0 {
+                self.substep(next, forcing, explicit);
             }
+            next.fill(T::ZERO);
+            matrix::multiply(self.arch, explicit, &self.inverse, next, self.grid);
         }
-        next.fill(T::ZERO);
-        matrix::multiply(self.arch, explicit, &self.inverse, next, n);
     }
 
+    /// The step is linear: nothing of the way there needs to be known.
     fn adjoint(&self, _: usize, _: Interval<T>, g: Gradients<T>, g_explicit: &mut [T]) {
         let n = self.grid;
-        g_explicit.fill(T::ZERO);
-        matrix::multiply(self.arch, g.next, &self.inverse, g_explicit, n);
-        let rows = g_explicit.chunks_exact(n).zip(g.fields.chunks_exact_mut(n));
-        for ((g, z), f) in rows.zip(g.forcing.chunks_exact_mut(n)) {
-            // The walls' rows of the inverse are zero, so g is zero there.
-            z[0] = self.half_ratio * g[1];
-            z[n - 1] = self.half_ratio * g[n - 2];
-            (f[0], f[n - 1]) = (T::ZERO, T::ZERO);
-            for j in 1..n - 1 {
-                let bend = g[j - 1] + g[j + 1] - g[j] - g[j];
-                z[j] = g[j] + self.half_ratio * bend;
-                f[j] = self.dt * g[j];
+        g.forcing.fill(T::ZERO);
+        for step in 0..self.substeps {
+            let g_next = if step == 0 { g.next } else { &*g.fields };
+            g_explicit.fill(T::ZERO);
+            matrix::multiply(self.arch, g_next, &self.inverse, g_explicit, n);
+            let rows = g_explicit.chunks_exact(n).zip(g.fields.chunks_exact_mut(n));
+            for ((g, z), f) in rows.zip(g.forcing.chunks_exact_mut(n)) {
+                // The walls' rows of the inverse are zero, so g is zero there.
+                z[0] = self.half_ratio * g[1];
+                z[n - 1] = self.half_ratio * g[n - 2];
+                for j in 1..n - 1 {
+                    let bend = g[j - 1] + g[j + 1] - g[j] - g[j];
+                    z[j] = g[j] + self.half_ratio * bend;
+                    f[j] += self.dt * g[j];
+                }
             }
         }
     }
@@ -106,7 +126,7 @@ mod tests {
     /// (1 + a)/(1 − a) with a = −2 r sin²(π / 2(N−1)).
     #[test]
     fn a_sine_decays_by_the_schemes_own_factor() {
-        let heat = Heat1d::<f64>::new(&PROBLEM);
+        let heat = Heat1d::<f64>::new(&PROBLEM).unwrap();
         let sine: Vec<f64> = (0..100)
             .map(|j| (std::f64::consts::PI * j as f64 / 99.0).sin())
             .collect();
@@ -121,7 +141,7 @@ mod tests {
 
     #[test]
     fn diffusion_has_the_adjoint_it_claims() {
-        let heat = Heat1d::<f64>::new(&PROBLEM);
+        let heat = Heat1d::<f64>::new(&PROBLEM).unwrap();
         let mut state = wave(200, 0.2, 1.0); // two episodes, walls not zero
         state.extend(wave(200, 0.7, 5.0));
         let weight = wave(200, 0.9, 1.0);

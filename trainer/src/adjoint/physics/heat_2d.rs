@@ -14,13 +14,12 @@
 //! which are linear: their adjoint needs no tape.
 
 use super::diffusion::implicit_inverse;
-use super::{Gradients, Interval, Physics};
+use super::{Differentiable, FieldStep, Gradients, Interval};
 use crate::adjoint::elementwise::vectorised;
 use crate::adjoint::matrix;
 use crate::adjoint::real::Real;
-use problem::Problem;
-use problem::published::heat_1d::scheme_spacing;
-use problem::published::heat_2d;
+use problem::published::heat_2d::{Equation, equation};
+use problem::{NotImplemented, Problem};
 use pulp::{Arch, Simd, WithSimd};
 
 /// Step of the plate, with or without places that agents must not enter.
@@ -38,13 +37,15 @@ pub struct Heat2d<T> {
     substeps: usize,
 }
 
-impl<T: Real> Heat2d<T> {
-    /// The published scheme.
-    pub fn new(problem: &Problem) -> Self {
+impl<T: Real> Differentiable<T> for Heat2d<T> {
+    fn new(problem: &Problem) -> Result<Self, NotImplemented> {
         let (dt, substeps) = problem.solver_steps(1);
         let points = problem.grid.points;
-        let half_ratio =
-            points.map(|n| 0.5 * heat_2d::DIFFUSIVITY * dt / scheme_spacing(n).powi(2));
+        let Equation {
+            diffusivity,
+            spacing,
+        } = equation(problem);
+        let half_ratio = spacing.map(|dx| 0.5 * diffusivity * dt / (dx * dx));
         let inverse = [0, 1].map(|axis| implicit_inverse(points[axis], half_ratio[axis]));
         let mut along = explicit_then(&inverse[0], points[0], half_ratio[0]);
         along[..points[0]].fill(0.0);
@@ -53,7 +54,7 @@ impl<T: Real> Heat2d<T> {
         let mut across_transposed = vec![0.0; across.len()];
         matrix::transpose(&across, points[1], &mut across_transposed);
         let of = |matrix: Vec<f64>| matrix.into_iter().map(T::of).collect();
-        Self {
+        Ok(Self {
             arch: Arch::new(),
             points,
             along: of(along),
@@ -61,9 +62,11 @@ impl<T: Real> Heat2d<T> {
             across_transposed: of(across_transposed),
             source: of(inverse[1].iter().map(|a| 0.5 * dt * a).collect()),
             substeps,
-        }
+        })
     }
+}
 
+impl<T: Real> Heat2d<T> {
     fn grid(&self) -> usize {
         self.points[0] * self.points[1]
     }
@@ -90,7 +93,7 @@ fn explicit_then(inverse: &[f64], points: usize, half_ratio: f64) -> Vec<f64> {
         .collect()
 }
 
-impl<T: Real> Physics<T> for Heat2d<T> {
+impl<T: Real> FieldStep<T> for Heat2d<T> {
     fn scratch_len(&self) -> usize {
         2 * self.grid()
     }
@@ -173,7 +176,10 @@ mod tests {
     fn the_temperature_is_the_simulators() {
         let finer = PROBLEM.with_substeps(3).unwrap();
         for problem in [PROBLEM, finer, heat_2d_obstacles::PROBLEM] {
-            let (wide, narrow) = (Heat2d::new(&problem), Heat2d::new(&problem));
+            let (wide, narrow) = (
+                Heat2d::new(&problem).unwrap(),
+                Heat2d::new(&problem).unwrap(),
+            );
             assert_follows_simulator(&problem, &wide, &narrow, FORCE_MAX);
         }
     }
@@ -188,7 +194,7 @@ mod tests {
                 ..PROBLEM
             };
             let (fields, forcing) = (wave(2 * 117, 0.2, 1.0), wave(2 * 117, 0.7, FORCE_MAX));
-            assert_adjoint(&Heat2d::new(&plate), &fields, &forcing, 1e-7);
+            assert_adjoint(&Heat2d::new(&plate).unwrap(), &fields, &forcing, 1e-7);
         }
     }
 }

@@ -23,10 +23,10 @@ use super::super::real::Real;
 use super::spectral::{
     Band, Circle, Of, Transform, fold, mean_index, parts, table, tiles, tiles_mut, unfold,
 };
-use super::{Gradients, Interval, Physics};
-use problem::Problem;
+use super::{Differentiable, FieldStep, Gradients, Interval, not_implemented};
 use problem::pde::ks_2d::Stages;
-use problem::published::ks_2d;
+use problem::published::ks_2d::{Equation, equation};
+use problem::{NotImplemented, Problem};
 use pulp::{Arch, Simd, WithSimd};
 
 /// Exponential time differencing in four stages.
@@ -102,16 +102,20 @@ struct Room<'a, T> {
     halfway: &'a mut [T],
 }
 
-impl<T: Real> Ks2d<T> {
-    /// The scheme of the problem or its variant.
-    pub fn new(problem: &Problem) -> Self {
+impl<T: Real> Differentiable<T> for Ks2d<T> {
+    /// The scheme of the problem or its variant, on an even number of points.
+    fn new(problem: &Problem) -> Result<Self, NotImplemented> {
         let (dt, substeps) = problem.solver_steps(1);
-        let torus = problem.grid.points.map(|n| Circle::whole(n, ks_2d::LENGTH));
+        let Equation { length, stages } = equation(problem);
+        if problem.grid.points.iter().any(|n| !n.is_multiple_of(2)) {
+            return Err(not_implemented(problem));
+        }
+        let torus = problem.grid.points.map(|n| Circle::whole(n, length));
         let gentle = torus.map(|circle| Circle {
             carried: (circle.points - 1) / 3, // the last below 2/3 · points/2
             ..circle
         });
-        Self {
+        Ok(Self {
             arch: Arch::new(),
             columns: problem.grid.points[1],
             substeps,
@@ -120,10 +124,12 @@ impl<T: Real> Ks2d<T> {
                 .map(|what| Transform::new(gentle, what)),
             band: Band::new(gentle),
             mean: mean_index(torus),
-            factors: Factors::new(torus, dt, ks_2d::stages(problem)),
-        }
+            factors: Factors::new(torus, dt, stages),
+        })
     }
+}
 
+impl<T: Real> Ks2d<T> {
     /// Modes of a field.
     fn analyse(&self, field: &[T], modes: &mut [T], room: &mut Room<T>) {
         fold(field, self.columns, room.product);
@@ -249,7 +255,7 @@ impl<T: Real> Ks2d<T> {
     }
 }
 
-impl<T: Real> Physics<T> for Ks2d<T> {
+impl<T: Real> FieldStep<T> for Ks2d<T> {
     fn tape_len(&self) -> usize {
         self.substeps * 4 * self.slopes[0].modes_len()
     }
@@ -437,7 +443,7 @@ mod tests {
     #[test]
     fn stepping_is_the_simulators() {
         for problem in forms() {
-            let (wide, narrow) = (Ks2d::new(&problem), Ks2d::new(&problem));
+            let (wide, narrow) = (Ks2d::new(&problem).unwrap(), Ks2d::new(&problem).unwrap());
             assert_stays_near_simulator(&problem, &wide, &narrow, FORCE_MAX, [1e-12, 1e-4]);
         }
     }
@@ -450,7 +456,7 @@ mod tests {
             let problem = problem.with_grid(16).unwrap().with_substeps(2).unwrap();
             let points = 2 * problem.grid.len();
             let (fields, forcing) = (wave(points, 0.23, 2.0), wave(points, 0.71, 1.0));
-            assert_adjoint(&Ks2d::new(&problem), &fields, &forcing, 1e-6);
+            assert_adjoint(&Ks2d::new(&problem).unwrap(), &fields, &forcing, 1e-6);
         }
     }
 

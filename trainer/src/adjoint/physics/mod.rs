@@ -14,21 +14,21 @@ pub mod ks_2d;
 mod spectral;
 pub mod turbulence_2d;
 
-use super::real::Real;
-use problem::Problem;
+use problem::{NotImplemented, Problem};
 use std::fmt::Debug;
 
-/// The physics of a problem, in the form that its variant says.
-pub fn of<T: Real>(problem: &Problem) -> Box<dyn Physics<T>> {
-    match problem.name {
-        "heat-1d" => Box::new(heat_1d::Heat1d::new(problem)),
-        "fkpp-1d" => Box::new(fkpp_1d::Fkpp1d::new(problem)),
-        "heat-2d" | "heat-2d-obstacles" => Box::new(heat_2d::Heat2d::new(problem)),
-        "density-2d" => Box::new(density_2d::Density2d::new(problem)),
-        "ks-1d" => Box::new(ks_1d::Ks1d::new(problem)),
-        "ks-2d" => Box::new(ks_2d::Ks2d::new(problem)),
-        "turbulence-2d" => Box::new(turbulence_2d::Turbulence2d::new(problem)),
-        other => unreachable!("no physics for {other}"),
+/// Steps that are made from what a problem says, and refuse by name what they cannot do.
+pub trait Differentiable<T>: FieldStep<T> + Sized + 'static {
+    /// The step of this form of the problem.
+    fn new(problem: &Problem) -> Result<Self, NotImplemented>;
+}
+
+/// That this form of a problem has no hand-written adjoint.
+pub fn not_implemented(problem: &Problem) -> NotImplemented {
+    NotImplemented {
+        part: "the trainer's solver",
+        form: problem.described(),
+        remedy: "train on the problem as it is, or bring a step in tensor operations (docs/new-problem.md)",
     }
 }
 
@@ -36,7 +36,7 @@ pub fn of<T: Real>(problem: &Problem) -> Box<dyn Physics<T>> {
 ///
 /// All arrays are row-major with the episode first: fields are `[episodes, grid]`, forcings
 /// `[episodes, components, grid]`, where agents that stir the medium have one component per axis.
-pub trait Physics<T>: Debug + Send + Sync {
+pub trait FieldStep<T>: Debug + Send + Sync {
     /// Values per episode that [`advance`](Self::advance) leaves for [`adjoint`](Self::adjoint).
     fn tape_len(&self) -> usize {
         0
@@ -69,7 +69,7 @@ pub struct Interval<'a, T> {
     pub forcing: &'a [T],
     /// Fields at its end.
     pub next: &'a [T],
-    /// What [`Physics::advance`] left.
+    /// What [`FieldStep::advance`] left.
     pub tape: &'a [T],
 }
 

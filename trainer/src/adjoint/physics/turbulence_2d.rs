@@ -20,9 +20,9 @@
 use super::super::elementwise::vectorised;
 use super::super::real::Real;
 use super::spectral::{Circle, Of, Transform, fold, parts, table, tiles, tiles_mut, unfold};
-use super::{Gradients, Interval, Physics};
-use problem::Problem;
-use problem::published::turbulence_2d;
+use super::{Differentiable, FieldStep, Gradients, Interval, not_implemented};
+use problem::published::turbulence_2d::{Equation, equation};
+use problem::{NotImplemented, Problem};
 use pulp::{Arch, Simd, WithSimd};
 
 /// Runge–Kutta steps of the vorticity's modes.
@@ -73,11 +73,18 @@ const STAGES: [(f64, f64); 4] = [
     (0.0, 1.0 / 6.0),
 ];
 
-impl<T: Real> Turbulence2d<T> {
-    /// The scheme of the problem or its variant.
-    pub fn new(problem: &Problem) -> Self {
+impl<T: Real> Differentiable<T> for Turbulence2d<T> {
+    /// The scheme of the problem or its variant, on an even number of points.
+    fn new(problem: &Problem) -> Result<Self, NotImplemented> {
         let (dt, substeps) = problem.solver_steps(1);
         let points = problem.grid.points;
+        let Equation {
+            viscosity,
+            advection,
+        } = equation(problem);
+        if points.iter().any(|n| !n.is_multiple_of(2)) {
+            return Err(not_implemented(problem));
+        }
         let torus = [0, 1].map(|axis| Circle::whole(points[axis], problem.grid.extent(axis)));
         let fine = torus.map(|circle| Circle {
             grid: (3 * circle.points / 2).next_multiple_of(2),
@@ -91,7 +98,7 @@ impl<T: Real> Turbulence2d<T> {
         let onto = |what| Transform::new(fine, what);
         let (plain, steep) = (Of::Values, Of::Slopes);
         let square = |k: f64, l: f64| k * k + l * l;
-        Self {
+        Ok(Self {
             arch: Arch::new(),
             columns: points[1],
             substeps,
@@ -104,13 +111,15 @@ impl<T: Real> Turbulence2d<T> {
                     0.0 => 0.0,
                     square => -1.0 / square,
                 }),
-                damping: table(torus, |k, l| -turbulence_2d::VISCOSITY * square(k, l)),
+                damping: table(torus, |k, l| -viscosity * square(k, l)),
                 shear: table(torus, |k, l| l * l - k * k),
-                advection: T::of(turbulence_2d::advection(problem) / finer),
+                advection: T::of(advection / finer),
             },
-        }
+        })
     }
+}
 
+impl<T: Real> Turbulence2d<T> {
     fn fine_len(&self) -> usize {
         self.products[0].grid_len()
     }
@@ -237,7 +246,7 @@ impl<T: Real> Turbulence2d<T> {
     }
 }
 
-impl<T: Real> Physics<T> for Turbulence2d<T> {
+impl<T: Real> FieldStep<T> for Turbulence2d<T> {
     fn tape_len(&self) -> usize {
         self.substeps * STAGES.len() * self.whole.modes_len()
     }
@@ -418,7 +427,10 @@ mod tests {
     #[test]
     fn stepping_is_the_simulators() {
         for problem in forms() {
-            let (wide, narrow) = (Turbulence2d::new(&problem), Turbulence2d::new(&problem));
+            let (wide, narrow) = (
+                Turbulence2d::new(&problem).unwrap(),
+                Turbulence2d::new(&problem).unwrap(),
+            );
             assert_stays_near_simulator(&problem, &wide, &narrow, FORCE_MAX, [1e-12, 1e-5]);
         }
     }
@@ -431,7 +443,12 @@ mod tests {
             let problem = problem.with_grid(18).unwrap().with_substeps(2).unwrap();
             let points = 2 * problem.grid.len();
             let (fields, forcing) = (wave(points, 0.23, 2.0), wave(points, 0.71, 1.0));
-            assert_adjoint(&Turbulence2d::new(&problem), &fields, &forcing, 1e-6);
+            assert_adjoint(
+                &Turbulence2d::new(&problem).unwrap(),
+                &fields,
+                &forcing,
+                1e-6,
+            );
         }
     }
 }

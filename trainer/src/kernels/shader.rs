@@ -1,12 +1,11 @@
 //! The kernels' source for one loop: sizes become constants, each dense layer a product of its own.
 
 use super::spec::LoopSpec;
-use super::tables::{Physics, torus_kernels};
+use super::{Declaration, FieldKernel};
 use crate::adjoint::motion::KEEP_OUT_MARGIN;
 use crate::loss::{ORDER_FLOOR, TERMS, Term, late_steps, shares};
 use problem::grid::Edge;
 use problem::{Cells, Drives};
-use std::f64::consts::TAU;
 use std::fmt::{Display, Write};
 
 /// Numbers that an episode begins with: delay, sensor noise, actuator noise, seed.
@@ -52,10 +51,10 @@ pub struct Rows {
 
 /// Lays regions out one after the other.
 #[derive(Debug, Clone, Copy)]
-struct Layout(usize);
+pub(super) struct Layout(usize);
 
 impl Layout {
-    fn take(&mut self, size: usize) -> usize {
+    pub(super) fn take(&mut self, size: usize) -> usize {
         let at = self.0;
         self.0 += size;
         at
@@ -64,19 +63,19 @@ impl Layout {
 
 /// WGSL under construction.
 #[derive(Debug, Default)]
-struct Source(String);
+pub(super) struct Source(String);
 
 impl Source {
-    fn line(&mut self, line: impl Display) {
+    pub(super) fn line(&mut self, line: impl Display) {
         writeln!(self.0, "{line}").expect("strings take all");
     }
-    fn count(&mut self, name: &str, value: usize) {
+    pub(super) fn count(&mut self, name: &str, value: usize) {
         self.line(format_args!("const {name}: u32 = {value}u;"));
     }
-    fn number(&mut self, name: &str, value: f64) {
+    pub(super) fn number(&mut self, name: &str, value: f64) {
         self.line(format_args!("const {name}: f32 = {:?}f;", value as f32));
     }
-    fn flag(&mut self, name: &str, value: bool) {
+    pub(super) fn flag(&mut self, name: &str, value: bool) {
         self.line(format_args!("const {name}: bool = {value};"));
     }
     /// A function from an axis to its number.
@@ -90,7 +89,7 @@ impl Source {
 
 impl Shader {
     /// For workgroups of `threads` threads that share up to `memory` values.
-    pub fn new(spec: &LoopSpec, physics: &Physics, threads: usize, memory: usize) -> Self {
+    pub fn new(spec: &LoopSpec, field: &dyn FieldKernel, threads: usize, memory: usize) -> Self {
         let mut source = Source::default();
         let mut tables = Vec::new();
         let rows = Rows::new(spec);
@@ -115,20 +114,17 @@ impl Shader {
         source.count("STATE", cells + agents * axes);
 
         // The pool: what lasts for an episode, then what lasts for a phase.
-        let field = if keeps_field_in_pool(physics) {
-            cells
-        } else {
-            0
-        };
+        let near = field.keeps_field_in_pool();
+        let held = if near { cells } else { 0 };
         let (mut forward, mut backward) = (Layout(0), Layout(0));
-        source.count("FIELD_AT", forward.take(field));
+        source.count("FIELD_AT", forward.take(held));
         source.count("POSITION_AT", forward.take(agents * axes));
         source.count("ACTION_AT", forward.take(agents * spec.shape.actions));
         // What the backward pass carries from step to step comes first.
-        let carry = field + 2 * agents * axes;
+        let carry = held + 2 * agents * axes;
         source.count("CARRY", carry);
         source.count("CARRY_AT", 0);
-        source.count("G_FIELD_AT", backward.take(field));
+        source.count("G_FIELD_AT", backward.take(held));
         source.count("G_POSITION_AT", backward.take(agents * axes));
         source.count("G_CHANGE_AT", backward.take(agents * axes));
         source.count("G_VELOCITY_AT", backward.take(agents * axes));
@@ -137,14 +133,16 @@ impl Shader {
 
         let mut work = phase;
         let mut scratch = Layout(carry);
-        physics_constants(
-            &mut source,
-            &mut tables,
-            [&mut work, &mut scratch],
+        let mut declaration = Declaration {
+            source: &mut source,
+            tables: &mut tables,
+            work: &mut work,
+            scratch: &mut scratch,
             spec,
-            physics,
             threads,
-        );
+        };
+        declaration.common();
+        field.declare(&mut declaration);
         let rows_in_pool = tile_rows(spec, memory.saturating_sub(phase.0 + spec.sight.coarse()));
         let tiles = agents.div_ceil(rows_in_pool);
         source.count("ROWS", rows_in_pool);
@@ -163,28 +161,11 @@ impl Shader {
                 1 => include_str!("wgsl/window_line.wgsl"),
                 _ => include_str!("wgsl/window_plane.wgsl"),
             },
-            match keeps_field_in_pool(physics) {
+            match near {
                 true => include_str!("wgsl/field_near.wgsl"),
                 false => include_str!("wgsl/field_far.wgsl"),
             },
-            match physics {
-                Physics::Line(_) => include_str!("wgsl/line.wgsl"),
-                Physics::Ring(_) => include_str!("wgsl/ring.wgsl"),
-                Physics::Plate(_) => include_str!("wgsl/plate.wgsl"),
-                Physics::Room(_) => include_str!("wgsl/room.wgsl"),
-                Physics::Flame(_) => {
-                    concat!(
-                        include_str!("wgsl/torus.wgsl"),
-                        include_str!("wgsl/flame.wgsl")
-                    )
-                }
-                Physics::Vortices(_) => {
-                    concat!(
-                        include_str!("wgsl/torus.wgsl"),
-                        include_str!("wgsl/vortices.wgsl")
-                    )
-                }
-            },
+            field.source(),
         ] {
             source.line(part);
         }
@@ -197,14 +178,6 @@ impl Shader {
             scratch: scratch.0,
             pool,
         }
-    }
-}
-
-/// Whether a field is small enough to stay in the workgroup's memory.
-fn keeps_field_in_pool(physics: &Physics) -> bool {
-    match physics {
-        Physics::Line(_) | Physics::Ring(_) | Physics::Plate(_) => true,
-        Physics::Room(_) | Physics::Flame(_) | Physics::Vortices(_) => false,
     }
 }
 
@@ -530,138 +503,5 @@ impl Product {
             source.line(format_args!("        {name}_out(r + {k}u, o, sum_{k});"));
         }
         source.line("    }\n}");
-    }
-}
-
-/// Constants and tables of the physics, its regions in the pool and its room per episode besides.
-fn physics_constants(
-    source: &mut Source,
-    tables: &mut Vec<f32>,
-    [work, scratch]: [&mut Layout; 2],
-    spec: &LoopSpec,
-    physics: &Physics,
-    threads: usize,
-) {
-    let problem = &spec.problem;
-    source.number("SPACING", problem.grid.spacing(0));
-    source.number("FALLOFF", 0.5 / problem.actuation.width.powi(2));
-    let cells = problem.grid.len();
-    let lanes = (threads / spec.agents).clamp(1, 16);
-    source.count("LANES", lanes);
-    source.count("WORK_AT", work.take(work_size(physics, cells)));
-    let mut table = |source: &mut Source, name: &str, values: &[f64]| {
-        source.count(&format!("{name}_IN_TABLES"), tables.len());
-        tables.extend(values.iter().map(|&x| x as f32));
-    };
-    match physics {
-        Physics::Line(line) => {
-            source.number("EXPLICIT_RATIO", line.explicit_ratio);
-            source.number("GROWTH", line.growth);
-            source.flag("CLIPPED", line.clipped);
-            source.count("BAND", line.band);
-            table(source, "INVERSE", &line.inverse);
-            source.count("LANES_AT", work.take(2 * spec.agents * lanes));
-        }
-        Physics::Ring(ring) => {
-            table(source, "LINEAR", &[&ring.linear[..], &ring.linear].concat());
-            table(source, "SQUARE", &[&ring.square[..], &ring.square].concat());
-            table(source, "RESPONSE", &ring.responses);
-            source.count("LANES_AT", work.take(spec.agents * lanes));
-        }
-        Physics::Plate(plate) => {
-            source.count("BAND", plate.band);
-            table(source, "STEP", &plate.step);
-            table(source, "INVERSE", &plate.inverse);
-            source.count("FORCING_AT", work.take(cells));
-            source.count("PULLED_AT", work.take(cells));
-            let side = spec.agents * problem.grid.points[1];
-            source.count("ACROSS_IN_SCRATCH", scratch.take(side));
-            source.count("ALONG_IN_SCRATCH", scratch.take(side));
-            source.count("SPREAD_IN_SCRATCH", scratch.take(3 * side));
-        }
-        Physics::Room(transport) => {
-            let [rows, columns] = problem.grid.points;
-            let cells_per_length = [0, 1].map(|axis| problem.grid.spacing(axis).recip());
-            source.number("SPACING_1", problem.grid.spacing(1));
-            for (axis, cells) in cells_per_length.into_iter().enumerate() {
-                source.number(
-                    &format!("CELLS_PER_VELOCITY_{axis}"),
-                    cells * transport.coupling,
-                );
-                source.number(&format!("DRIFT_{axis}"), cells * transport.drift[axis]);
-            }
-            source.number("LONGEST", transport.displacement_max);
-            source.number("STAY", 1.0 - 4.0 * transport.mixing);
-            source.number("MIXING", transport.mixing);
-            source.number("DENSITY_MAX", transport.density_max);
-            source.count("TOTAL_AT", work.take(3 * threads));
-            for (name, size) in [
-                ("G_FIELD", cells),
-                ("KERNELS", spec.agents * (rows + columns)),
-                ("CARRIED", cells),
-                ("G_CARRIED", cells),
-                ("MOMENTS", 3 * (spec.horizon + 1)),
-                ("WAY", 2 * cells),
-                ("G_WIND", 2 * cells),
-                ("LINES", 4 * spec.agents * rows),
-            ] {
-                source.count(&format!("{name}_IN_SCRATCH"), scratch.take(size));
-            }
-        }
-        Physics::Flame(flame) => {
-            torus_constants(source, &mut table, scratch, spec);
-            source.number("CARRIED", ((problem.grid.points[0] - 1) / 3) as f64);
-            table(source, "WHOLE", &flame.whole);
-            table(source, "HALF", &flame.half);
-            table(source, "STAGE", &flame.stage);
-            for (k, weight) in flame.weights.iter().enumerate() {
-                table(source, &format!("WEIGHT_{k}"), weight);
-            }
-        }
-        Physics::Vortices(vortices) => {
-            torus_constants(source, &mut table, scratch, spec);
-            source.number("ADVECTION", vortices.advection);
-            table(source, "DAMPING", &vortices.damping);
-        }
-    }
-}
-
-/// Values of the pool that the physics works in.
-fn work_size(physics: &Physics, cells: usize) -> usize {
-    match physics {
-        Physics::Line(_) | Physics::Ring(_) | Physics::Plate(_) => cells,
-        Physics::Room(_) => 0,
-        Physics::Flame(_) | Physics::Vortices(_) => TORUS_SIDE * TORUS_STRIDE,
-    }
-}
-
-/// Points along each axis of a torus (`SIDE` in the kernel).
-pub const TORUS_SIDE: usize = 64;
-/// How far lines of a torus are from each other in the pool (`STRIDE` in the kernel).
-const TORUS_STRIDE: usize = 72;
-
-/// What both equations on a torus need.
-fn torus_constants(
-    source: &mut Source,
-    table: &mut impl FnMut(&mut Source, &str, &[f64]),
-    scratch: &mut Layout,
-    spec: &LoopSpec,
-) {
-    let problem = &spec.problem;
-    let (dt, substeps) = problem.solver_steps(1);
-    source.count("SUBSTEPS", substeps);
-    source.number("SUBSTEP", dt);
-    source.number("WAVE_NUMBER", TAU / problem.grid.extent(0));
-    let turns = (0..TORUS_SIDE).map(|k| TAU * k as f64 / TORUS_SIDE as f64);
-    let twiddles: Vec<f64> = turns.flat_map(|turn| [turn.cos(), -turn.sin()]).collect();
-    table(source, "TWIDDLES", &twiddles);
-    table(source, "KERNELS", &torus_kernels(problem, spec.agents));
-    let cells = problem.grid.len();
-    for (name, size) in [
-        ("G_FIELD", cells),
-        ("LINES", spec.agents * TORUS_SIDE),
-        ("TAPE", spec.horizon * substeps * 4 * 2 * cells),
-    ] {
-        source.count(&format!("{name}_IN_SCRATCH"), scratch.take(size));
     }
 }

@@ -1,5 +1,6 @@
-//! What a closed loop on a GPU is made of.
+//! What a closed loop in kernels is made of.
 
+use crate::engine::Plan;
 use crate::policy::{Shape, Sight};
 use problem::Problem;
 
@@ -23,6 +24,19 @@ pub struct LoopSpec {
 }
 
 impl LoopSpec {
+    /// Of a loop that is to be built.
+    pub fn of(plan: Plan) -> Self {
+        Self {
+            problem: *plan.problem,
+            agents: plan.agents,
+            horizon: plan.horizon,
+            batch: plan.batch,
+            shape: plan.policy.shape.clone(),
+            sight: plan.policy.sight.clone(),
+            threads: 0,
+        }
+    }
+
     /// Space dimensions.
     pub fn axes(&self) -> usize {
         self.problem.grid.axes

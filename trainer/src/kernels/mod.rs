@@ -1,0 +1,161 @@
+//! The closed loop as compute kernels: their source, their constants and tables, no GPU yet.
+//!
+//! - [`FieldKernel`]: what a problem's field does, as WGSL with its constants: the part that an
+//!   [`Entry`](crate::entry::Entry) brings. A file for each of the published ones: [`line`](mod@line), [`ring`],
+//!   [`plate`], [`room`], [`torus`].
+//! - [`spec`]: what a loop is made of; [`shader`]: the kernels' source for one loop, whose sizes become
+//!   constants ([`wgsl/loop.wgsl`](./wgsl/loop.wgsl) is the place to start reading).
+//!
+//! Nothing here needs a GPU or its libraries; `gpu` compiles and runs what is made here.
+
+mod banded;
+pub mod line;
+pub mod plate;
+pub mod ring;
+pub mod room;
+pub mod shader;
+pub mod spec;
+pub mod torus;
+
+pub use spec::LoopSpec;
+
+use problem::{NotImplemented, Problem};
+use shader::{Layout, Source};
+use std::fmt::Debug;
+
+/// Makes the kernels of a problem's field for a number of agents, or refuses by name.
+#[derive(Debug, Clone, Copy)]
+pub struct Kernels(
+    #[allow(missing_docs)]
+    pub  fn(&Problem, agents: usize) -> Result<Box<dyn FieldKernel>, NotImplemented>,
+);
+
+/// What a field does in one control interval, and the adjoint of that, as WGSL.
+///
+/// The source defines the functions that `wgsl/loop.wgsl` calls; the constants that they read are
+/// those of [`declare`](Self::declare) and of the loop.
+pub trait FieldKernel: Debug + Send + Sync {
+    /// The functions.
+    fn source(&self) -> &'static str;
+
+    /// Whether the field is small enough to stay in the memory that a workgroup shares.
+    fn keeps_field_in_pool(&self) -> bool {
+        true
+    }
+
+    /// The one number of threads that it works with, if there is one.
+    fn needs_threads(&self) -> Option<usize> {
+        None
+    }
+
+    /// Its constants, tables and room. `WORK` in the pool is expected of every kernel.
+    fn declare(&self, shader: &mut Declaration);
+}
+
+/// That a form of a problem has no kernels.
+pub fn no_kernels(problem: &Problem) -> NotImplemented {
+    NotImplemented {
+        part: "the GPU kernels",
+        form: format!(
+            "{} with {} solver steps per action",
+            problem.described(),
+            problem.substeps
+        ),
+        remedy: "train with --backend flex, or with --backend wgpu where there is a tensor form",
+    }
+}
+
+/// Refuses what kernels of one solver step on the sensors' grid cannot do.
+pub fn one_step(problem: &Problem) -> Result<(), NotImplemented> {
+    match problem.grid == problem.sensors && problem.substeps == 1 {
+        true => Ok(()),
+        false => Err(no_kernels(problem)),
+    }
+}
+
+/// Where a [`FieldKernel`] says what it needs.
+#[derive(Debug)]
+pub struct Declaration<'a> {
+    source: &'a mut Source,
+    tables: &'a mut Vec<f32>,
+    work: &'a mut Layout,
+    scratch: &'a mut Layout,
+    spec: &'a LoopSpec,
+    threads: usize,
+}
+
+impl Declaration<'_> {
+    /// The control problem.
+    pub fn problem(&self) -> &Problem {
+        &self.spec.problem
+    }
+
+    /// Agents per episode.
+    pub fn agents(&self) -> usize {
+        self.spec.agents
+    }
+
+    /// Steps per episode.
+    pub fn horizon(&self) -> usize {
+        self.spec.horizon
+    }
+
+    /// Values of a field.
+    pub fn cells(&self) -> usize {
+        self.spec.problem.grid.len()
+    }
+
+    /// Threads of a workgroup.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Threads that share an agent (`LANES` in the kernel).
+    pub fn lanes(&self) -> usize {
+        (self.threads / self.spec.agents).clamp(1, 16)
+    }
+
+    /// A whole number.
+    pub fn count(&mut self, name: &str, value: usize) {
+        self.source.count(name, value);
+    }
+
+    /// A number.
+    pub fn number(&mut self, name: &str, value: f64) {
+        self.source.number(name, value);
+    }
+
+    /// A switch.
+    pub fn flag(&mut self, name: &str, value: bool) {
+        self.source.flag(name, value);
+    }
+
+    /// Constant values among the tables, from `<NAME>_IN_TABLES` on.
+    pub fn table(&mut self, name: &str, values: &[f64]) {
+        self.count(&format!("{name}_IN_TABLES"), self.tables.len());
+        self.tables.extend(values.iter().map(|&x| x as f32));
+    }
+
+    /// Room in the pool that a workgroup shares, from `<NAME>_AT` on.
+    pub fn in_pool(&mut self, name: &str, size: usize) {
+        let at = self.work.take(size);
+        self.count(&format!("{name}_AT"), at);
+    }
+
+    /// Room per episode besides, from `<NAME>_IN_SCRATCH` on.
+    pub fn in_scratch(&mut self, name: &str, size: usize) {
+        let at = self.scratch.take(size);
+        self.count(&format!("{name}_IN_SCRATCH"), at);
+    }
+
+    /// What every field kernel may read.
+    fn common(&mut self) {
+        let (spacing, width) = {
+            let problem = self.problem();
+            (problem.grid.spacing(0), problem.actuation.width)
+        };
+        self.number("SPACING", spacing);
+        self.number("FALLOFF", 0.5 / width.powi(2));
+        self.count("LANES", self.lanes());
+    }
+}

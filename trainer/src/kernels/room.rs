@@ -1,0 +1,66 @@
+//! A density in a room, carried by fans.
+
+use super::{Declaration, FieldKernel, no_kernels, one_step};
+use problem::pde::density_2d::Transport;
+use problem::published::density_2d::{Equation, equation};
+use problem::{NotImplemented, Problem};
+
+/// The published scheme; there are no kernels for the form that conserves mass.
+pub fn density(problem: &Problem, _agents: usize) -> Result<Box<dyn FieldKernel>, NotImplemented> {
+    one_step(problem)?;
+    match equation(problem) {
+        Equation::Carried(rates) => Ok(Box::new(Room(rates.within(problem.control_interval)))),
+        Equation::Conserved { .. } => Err(no_kernels(problem)),
+    }
+}
+
+/// What one step does.
+#[derive(Debug, Clone, PartialEq)]
+struct Room(Transport);
+
+impl FieldKernel for Room {
+    fn source(&self) -> &'static str {
+        include_str!("wgsl/room.wgsl")
+    }
+
+    fn keeps_field_in_pool(&self) -> bool {
+        false
+    }
+
+    fn declare(&self, shader: &mut Declaration) {
+        let Self(transport) = self;
+        let grid = shader.problem().grid;
+        let ([rows, columns], cells) = (grid.points, grid.len());
+        shader.number("SPACING_1", grid.spacing(1));
+        for axis in 0..2 {
+            let cells_per_length = grid.spacing(axis).recip();
+            shader.number(
+                &format!("CELLS_PER_VELOCITY_{axis}"),
+                cells_per_length * transport.coupling,
+            );
+            shader.number(
+                &format!("DRIFT_{axis}"),
+                cells_per_length * transport.drift[axis],
+            );
+        }
+        shader.number("LONGEST", transport.displacement_max);
+        shader.number("STAY", 1.0 - 4.0 * transport.mixing);
+        shader.number("MIXING", transport.mixing);
+        shader.number("DENSITY_MAX", transport.density_max);
+        let (agents, horizon, threads) = (shader.agents(), shader.horizon(), shader.threads());
+        shader.in_pool("WORK", 0);
+        shader.in_pool("TOTAL", 3 * threads);
+        for (name, size) in [
+            ("G_FIELD", cells),
+            ("KERNELS", agents * (rows + columns)),
+            ("CARRIED", cells),
+            ("G_CARRIED", cells),
+            ("MOMENTS", 3 * (horizon + 1)),
+            ("WAY", 2 * cells),
+            ("G_WIND", 2 * cells),
+            ("LINES", 4 * agents * rows),
+        ] {
+            shader.in_scratch(name, size);
+        }
+    }
+}
