@@ -1,8 +1,8 @@
 //! Every claim about the shipped policies, measured again by one command: `cargo xtask reproduce`.
 //!
 //! 1. A [`Study`] lists its [`Cell`](cell::Cell)s: pieces of work that each give a few figures, e.g.
-//!    the errors of one swarm in fifty episodes. Most are a [`Trial`](trial::Trial): a problem in some
-//!    [`Setting`](trial::Setting), a controller, a number of agents, faults, episodes.
+//!    the errors of one swarm in fifty episodes. Most are a [`SwarmWork`](swarm_work::SwarmWork): a problem in some
+//!    [`Setting`](swarm_work::Setting), a controller, a number of agents, faults, episodes.
 //! 2. The [`runner`] draws the episodes ([`shelf`]), runs what is not in the [`store`] yet, by episode
 //!    on all cores, and stores each finished cell under a hash of all that decides it. So an
 //!    interrupted run goes on, and a second one computes only what has changed.
@@ -18,7 +18,7 @@
 //! ```
 //! use studies::cell::{Cell, Outcomes};
 //! use studies::findings::{Bar, Findings, Table};
-//! use studies::trial::{Controls, Setting, Trial};
+//! use studies::swarm_work::{Controls, Setting, SwarmWork};
 //! use studies::{Scope, Study};
 //!
 //! struct Halved;
@@ -31,9 +31,9 @@
 //!         "Half as many agents"
 //!     }
 //!     fn cells(&self, scope: &Scope) -> anyhow::Result<Vec<Cell>> {
-//!         let trial = Trial {
+//!         let trial = SwarmWork {
 //!             agents: 4,
-//!             ..Trial::fresh(scope, Setting::named("heat-1d")?, Controls::Nobody)
+//!             ..SwarmWork::fresh(scope, Setting::named("heat-1d")?, Controls::Nobody)
 //!         };
 //!         Ok(vec![Cell::new("heat-1d, 4", trial)])
 //!     }
@@ -63,7 +63,7 @@ pub mod shelf;
 pub mod store;
 pub mod study;
 pub mod study_policy;
-pub mod trial;
+pub mod swarm_work;
 pub mod write;
 
 pub use study::{Mode, Scope, Study};

@@ -17,7 +17,7 @@ use trainer::entry::Entry;
 use trainer::export::{Training, blob};
 use trainer::host_loop::HostLoop;
 use trainer::loss::Term;
-use trainer::policy::{Policy, PolicyConfig};
+use trainer::policy::{PolicyConfig, PolicyModule};
 use trainer::published::{ENTRIES, fkpp_1d, heat_1d, heat_2d, ks_1d};
 use trainer::trial::Trial;
 
@@ -107,14 +107,19 @@ fn the_same_forces_lead_both_solvers_to_the_same_state() {
     }
 }
 
-fn exported(problem: &Problem, config: &PolicyConfig, module: &Policy) -> PolicyFile {
+fn exported(problem: &Problem, config: &PolicyConfig, module: &PolicyModule) -> PolicyFile {
     let training = Training { seed: 0, steps: 0 };
     let bytes = blob(problem, config, &module.parameters(), training).unwrap();
     PolicyFile::new(&bytes, "test".into())
 }
 
 /// Outputs in −1..1 from the Burn module, for features without gains and scaled positions.
-fn decide(module: &Policy, config: &PolicyConfig, features: &[f32], place: Vec<f32>) -> Vec<f32> {
+fn decide(
+    module: &PolicyModule,
+    config: &PolicyConfig,
+    features: &[f32],
+    place: Vec<f32>,
+) -> Vec<f32> {
     let row = |values: Vec<f32>| {
         let shape = [1, values.len()];
         Tensor::<2>::from_data(TensorData::new(values, shape), &Device::flex())

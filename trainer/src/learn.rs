@@ -4,7 +4,7 @@ use crate::checkpoint::Checkpoint;
 use crate::engine::{Engine, Plan};
 use crate::entry::{Entries, Entry};
 use crate::loss::{TERMS, Term};
-use crate::policy::{Policy, PolicyConfig};
+use crate::policy::{PolicyConfig, PolicyModule};
 use crate::rollout::{Rollout, Terms};
 use crate::trial::Trial;
 use anyhow::{Context, Result, ensure};
@@ -290,10 +290,10 @@ pub struct Trainer {
     /// How often it had to go back.
     pub retreats: u32,
     device: Device,
-    policy: Policy,
+    policy: PolicyModule,
     optimiser: ModuleOptimizer,
     /// Where to go back to: policy and optimiser as they last were when all was well.
-    good: (Policy, ModuleOptimizer),
+    good: (PolicyModule, ModuleOptimizer),
     /// One for each variant and swarm size.
     closed_loops: Vec<Box<dyn Rollout>>,
     /// What a step draws from: for each pair of a variant and an entry of the swarm sizes, its loop.
@@ -427,7 +427,7 @@ impl Trainer {
     }
 
     /// The policy as it is.
-    pub fn policy(&self) -> &Policy {
+    pub fn policy(&self) -> &PolicyModule {
         &self.policy
     }
 
@@ -677,7 +677,7 @@ fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 }
 
 /// Shortens the gradient of all parameters together to `limit`; also returns its length before.
-fn clip(gradients: GradientsParams, policy: &Policy, limit: f64) -> (GradientsParams, f64) {
+fn clip(gradients: GradientsParams, policy: &PolicyModule, limit: f64) -> (GradientsParams, f64) {
     struct Length<'a>(&'a GradientsParams, f64);
     impl ModuleVisitor for Length<'_> {
         fn visit_float<const D: usize>(&mut self, parameter: &Param<Tensor<D>>) {

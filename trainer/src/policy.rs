@@ -140,7 +140,7 @@ impl Sight {
     }
 }
 
-/// What makes a [`Policy`].
+/// What makes a [`PolicyModule`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PolicyConfig {
     /// Layer sizes.
@@ -160,7 +160,7 @@ impl PolicyConfig {
 
     /// A fresh policy: weights normal with variance 1/inputs, those of the head a tenth as large, so
     /// that agents begin by doing little; biases zero.
-    pub fn init(&self, seed: u64, device: &Device) -> Policy {
+    pub fn init(&self, seed: u64, device: &Device) -> PolicyModule {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(u64::MAX); // not one of the episodes' streams
         let mut parameters = Vec::with_capacity(self.shape.parameters());
@@ -176,7 +176,7 @@ impl PolicyConfig {
     }
 
     /// The policy with these parameters, flat and in [`Shape::layers`]' order.
-    pub fn with_parameters(&self, parameters: &[f32], device: &Device) -> Policy {
+    pub fn with_parameters(&self, parameters: &[f32], device: &Device) -> PolicyModule {
         assert_eq!(parameters.len(), self.shape.parameters());
         let (mut rest, mut id) = (parameters, 0);
         let mut take = |sizes: &[usize]| {
@@ -200,7 +200,7 @@ impl PolicyConfig {
                 layer.bias = Some(bias);
                 layer
             });
-        Policy {
+        PolicyModule {
             branch_1,
             branch_2,
             trunk_1,
@@ -213,7 +213,7 @@ impl PolicyConfig {
 
 /// The network. Its parameters, visited in declaration order, are [`Shape::layers`].
 #[derive(Module, Debug)]
-pub struct Policy {
+pub struct PolicyModule {
     branch_1: Linear,
     branch_2: Linear,
     trunk_1: Linear,
@@ -222,7 +222,7 @@ pub struct Policy {
     head: Linear,
 }
 
-impl Policy {
+impl PolicyModule {
     /// Actions in (−1, 1), [agents, actions], from windows [agents, features] (gains applied) and
     /// scaled positions [agents, axes].
     pub fn forward(&self, shape: &Shape, windows: Tensor<2>, positions: Tensor<2>) -> Tensor<2> {

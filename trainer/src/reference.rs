@@ -4,13 +4,13 @@
 
 use crate::adjoint::physics::heat_1d::{diffusion_ratio, implicit_inverse};
 use crate::loss::{ORDER_FLOOR, TERMS};
-use crate::policy::{Policy, PolicyConfig};
+use crate::policy::{PolicyConfig, PolicyModule};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use problem::{Episode, Problem};
 
 /// Terms of every episode, [episodes, terms], unweighted; differentiable in the policy.
 pub fn rollout(
-    policy: &Policy,
+    policy: &PolicyModule,
     config: &PolicyConfig,
     problem: &Problem,
     agents: usize,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// A run so far.
-pub struct Report<'a> {
+pub struct TrainingReport<'a> {
     /// The control problem.
     pub problem: &'a str,
     /// Settings.
@@ -28,7 +28,7 @@ pub struct Report<'a> {
     pub history: &'a History,
 }
 
-impl Report<'_> {
+impl TrainingReport<'_> {
     /// Writes both files into `folder`.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.json())? + "\n";

@@ -6,7 +6,7 @@ use crate::entry::{Entries, Entry};
 use crate::learn::{StepReport, TrainConfig, Trainer};
 use crate::loss::Term;
 use crate::recipe::Recipe;
-use crate::report::Report;
+use crate::report::TrainingReport;
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub enum Existing {
 }
 
 /// A training and where it is kept.
-pub struct Run {
+pub struct TrainingRun {
     folder: PathBuf,
     trainer: Trainer,
     /// Seconds of earlier sessions.
@@ -46,7 +46,7 @@ pub enum Outcome {
     Interrupted,
 }
 
-impl Run {
+impl TrainingRun {
     /// Opens the run of `problem` under `out`. `change` edits the recipe's settings of a new run; a
     /// resumed one keeps its own, and `change` must agree with them.
     pub fn open(
@@ -139,7 +139,7 @@ impl Run {
     }
 
     fn report(&self, seconds: f64) -> Result<()> {
-        Report {
+        TrainingReport {
             problem: self.trainer.problem().name,
             config: &self.trainer.config,
             policy: &self.trainer.policy_config,

@@ -7,9 +7,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use trainer::checkpoint::Checkpoint;
 use trainer::engine::Engine;
-use trainer::learn::TrainConfig;
+use trainer::learn::{TrainConfig, Trainer};
+use trainer::policy::{PolicyConfig, Sight};
+use trainer::published::entries;
 use trainer::published::heat_1d::ENTRY;
-use trainer::run::{Existing, Outcome, Run};
+use trainer::run::{Existing, Outcome, TrainingRun};
 
 /// A training small enough for a test.
 fn small(config: &mut TrainConfig) {
@@ -20,8 +22,8 @@ fn small(config: &mut TrainConfig) {
     config.validation_episodes = 6;
 }
 
-fn open(folder: &Path, existing: Existing) -> anyhow::Result<Run> {
-    Run::open(
+fn open(folder: &Path, existing: Existing) -> anyhow::Result<TrainingRun> {
+    TrainingRun::open(
         &ENTRY,
         folder,
         existing,
@@ -348,4 +350,85 @@ fn a_policy_is_exported_whole_and_inspected() {
     // Bars of the small board.
     let size = std::fs::metadata(&blob).unwrap().len();
     assert!(size <= 64 * 1024, "{size} bytes");
+}
+
+/// A training so small that its checkpoint can be kept: two steps of two agents on a tiny network.
+fn tiny() -> trainer::recipe::Recipe {
+    let mut recipe = ENTRY.recipe.full(ENTRY.problem);
+    recipe.policy = PolicyConfig::new(
+        ENTRY.problem,
+        Sight {
+            window: 2,
+            ..recipe.policy.sight
+        },
+    );
+    recipe.policy.shape.branch = [3, 2];
+    recipe.policy.shape.trunk = [2, 2];
+    recipe.policy.shape.fuse = 2;
+    small(&mut recipe.train);
+    recipe.train.hardening.agents = vec![2];
+    recipe
+}
+
+/// The file that this version writes is the one it has always written under this number: whoever
+/// changes the layout, or the version of Burn whose records stand in it, must change the number, and
+/// add a file of the new one. `WRITE_GOLDEN=1 cargo test -p trainer` writes it.
+#[test]
+fn checkpoints_of_this_format_are_read_for_ever() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-3.training");
+    let engine = Engine::Host(Device::flex());
+    if std::env::var_os("WRITE_GOLDEN").is_some() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = TrainingRun::open(
+            &ENTRY,
+            folder.path(),
+            Existing::Keep,
+            tiny(),
+            |_| (),
+            &engine,
+        )
+        .unwrap();
+        run.train(2, &AtomicBool::new(false)).unwrap();
+        std::fs::create_dir_all(golden.parent().unwrap()).unwrap();
+        std::fs::copy(folder.path().join("heat-1d/latest"), &golden).unwrap();
+    }
+    let checkpoint = Checkpoint::load(&golden).unwrap();
+    assert_eq!(
+        (checkpoint.problem.as_str(), checkpoint.step),
+        ("heat-1d", 2)
+    );
+    assert_eq!(checkpoint.config, tiny().train);
+    assert_eq!(checkpoint.policy, tiny().policy);
+    assert_eq!(checkpoint.history.current.count, 2);
+    let mut resumed = Trainer::resume(checkpoint, &entries(), &engine).unwrap();
+    // It goes on from what is in the file, weights and moments alike: the third step of this very
+    // training, to the bit.
+    let folder = tempfile::tempdir().unwrap();
+    let mut again = TrainingRun::open(
+        &ENTRY,
+        folder.path(),
+        Existing::Keep,
+        tiny(),
+        |_| (),
+        &engine,
+    )
+    .unwrap();
+    again.train(3, &AtomicBool::new(false)).unwrap();
+    resumed.step().unwrap();
+    assert_eq!(
+        resumed.policy().parameters(),
+        again.trainer().policy().parameters()
+    );
+}
+
+/// Formats of earlier versions are named, not called damaged.
+#[test]
+fn checkpoints_of_older_formats_are_named_by_their_number() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-2.training");
+    let message = Checkpoint::load(&golden).unwrap_err().to_string();
+    assert!(
+        message.contains("format 2, this trainer reads 3"),
+        "{message}"
+    );
+    assert!(message.contains("--from"), "{message}");
 }

@@ -3,7 +3,7 @@
 use super::{Scope, Study, figures, relative_picture};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Table, share_within};
-use crate::trial::{Controls, Setting, Trial};
+use crate::swarm_work::{Controls, Setting, SwarmWork};
 use agent_sim::fault::{Fault, Kind};
 use problem::Problem;
 
@@ -95,9 +95,9 @@ impl Study for Asynchrony {
             let policy = scope.policy(problem)?;
             let mut add = |name, faults: Vec<Fault>| {
                 let controls = Controls::Policy(policy.clone());
-                let trial = Trial {
+                let trial = SwarmWork {
                     faults,
-                    ..Trial::fresh(scope, Setting::of(problem), controls)
+                    ..SwarmWork::fresh(scope, Setting::of(problem), controls)
                 };
                 cells.push(Cell::new(name, trial));
             };

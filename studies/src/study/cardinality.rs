@@ -3,7 +3,7 @@
 use super::{Scope, Study, curve_of};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Picture, Table, Verdict, share, share_within};
-use crate::trial::{Controls, Setting, Trial};
+use crate::swarm_work::{Controls, Setting, SwarmWork};
 use agent_sim::report::{Reference, Sweep, SweepPanel, line, sweep_panels};
 use agent_sim::table::number;
 use problem::Problem;
@@ -99,7 +99,7 @@ impl ZeroShot {
         format!("zero-shot, {}, {agents}", self.problem)
     }
 
-    fn trial(&self, scope: &Scope, agents: usize) -> anyhow::Result<Trial> {
+    fn trial(&self, scope: &Scope, agents: usize) -> anyhow::Result<SwarmWork> {
         let problem = problem::published::by_name(self.problem)?;
         let policy = Controls::Policy(scope.policy(problem)?);
         let (setting, steps) = match self.circle {
@@ -109,10 +109,10 @@ impl ZeroShot {
                 (setting.grid(points)?, steps)
             }
         };
-        Ok(Trial {
+        Ok(SwarmWork {
             agents,
             steps,
-            ..Trial::fresh(scope, setting, policy)
+            ..SwarmWork::fresh(scope, setting, policy)
         })
     }
 
@@ -163,15 +163,15 @@ impl Study for Cardinality {
         let mut cells = Vec::new();
         for &problem in problem::published::ALL {
             let setting = Setting::of(problem);
-            let nobody = Trial::fresh(scope, setting.clone(), Controls::Nobody);
+            let nobody = SwarmWork::fresh(scope, setting.clone(), Controls::Nobody);
             cells.push(Cell::new(name(problem, &nobody.controls, 0), nobody));
             for agents in counts(scope, problem) {
                 let mut both = vec![Controls::Policy(scope.policy(problem)?)];
                 both.extend(has_feedback(problem, agents).then_some(Controls::Proportional));
                 for controls in both {
-                    let trial = Trial {
+                    let trial = SwarmWork {
                         agents,
-                        ..Trial::fresh(scope, setting.clone(), controls)
+                        ..SwarmWork::fresh(scope, setting.clone(), controls)
                     };
                     cells.push(Cell::new(name(problem, &trial.controls, agents), trial));
                 }

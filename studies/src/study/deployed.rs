@@ -4,7 +4,7 @@ use super::{Scope, Study};
 use crate::cell::{Cell, Figure, Outcomes, Work};
 use crate::findings::{Bar, Findings, Table, Verdict, share};
 use crate::shelf::Shelf;
-use crate::trial::{Controls, Setting, Trial};
+use crate::swarm_work::{Controls, Setting, SwarmWork};
 use agent_core::policy::Encoding;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::Snapshot;
@@ -54,7 +54,7 @@ impl Study for Deployed {
             let policy = scope.policy(problem)?;
             let int8 = Arc::new(policy.recoded(Encoding::Int8)?);
             for (weights, file) in [(Encoding::F32, policy), (Encoding::Int8, int8)] {
-                let trial = Trial::table(scope, Setting::of(problem), Controls::Policy(file))?;
+                let trial = SwarmWork::table(scope, Setting::of(problem), Controls::Policy(file))?;
                 cells.push(Cell::new(name(problem, weights), trial));
             }
         }

@@ -7,7 +7,7 @@ use crate::fit::Exponent;
 use crate::plot::{PALETTE, banded};
 use crate::shelf::{Draw, Shelf};
 use crate::study_policy::missing;
-use crate::trial::{Controls, Setting, Trial};
+use crate::swarm_work::{Controls, Setting, SwarmWork};
 use agent_sim::report::{Sweep, sweep_picture};
 use agent_sim::table::number;
 use artifacts::policy_file::PolicyFile;
@@ -37,7 +37,7 @@ const STORED: &str = "−0.54 to −0.73";
 /// A trial whose figures are, of the steps after the settling, `effort`, the mean of Σu², and `swing`,
 /// the squared changes of all u from step to step over their squares: 0 for steady forces, 4 where
 /// every force changes its sign in every step. And the final error.
-struct LateEffort(Trial);
+struct LateEffort(SwarmWork);
 
 const FIGURES: [&str; 3] = ["effort", "swing", "final"];
 
@@ -123,9 +123,9 @@ impl Study for Effort {
         for contender in contenders(scope)? {
             for &agents in agents(scope) {
                 let controls = Controls::Policy(contender.policy.clone());
-                let trial = Trial {
+                let trial = SwarmWork {
                     agents,
-                    ..Trial::fresh(scope, Setting::of(&PROBLEM), controls)
+                    ..SwarmWork::fresh(scope, Setting::of(&PROBLEM), controls)
                 };
                 cells.push(Cell::new(cell(&contender, agents), LateEffort(trial)));
             }

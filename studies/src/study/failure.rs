@@ -4,7 +4,7 @@ use super::{Scope, Study, figures, relative_picture};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Table, Verdict, share, share_within};
 use crate::oracle::Oracle;
-use crate::trial::{Controls, Setting, Trial};
+use crate::swarm_work::{Controls, Setting, SwarmWork};
 use agent_sim::fault::{Fault, Kind, Who};
 use agent_sim::table::number;
 use problem::{Drives, Problem};
@@ -132,13 +132,13 @@ impl Study for Failure {
             let setting = Setting::of(problem);
             let policy = Controls::Policy(scope.policy(problem)?);
             for controls in [Controls::Nobody, Controls::Proportional, policy.clone()] {
-                let trial = Trial::fresh(scope, setting.clone(), controls);
+                let trial = SwarmWork::fresh(scope, setting.clone(), controls);
                 cells.push(Cell::new(plain(problem, trial.controls.name()), trial));
             }
             let mut add = |controls: &Controls, mishap, spread, share| {
-                let trial = Trial {
+                let trial = SwarmWork {
                     faults: vec![fault(problem, mishap, spread, share)],
-                    ..Trial::fresh(scope, setting.clone(), controls.clone())
+                    ..SwarmWork::fresh(scope, setting.clone(), controls.clone())
                 };
                 let name = name(problem, controls.name(), mishap, spread, share);
                 cells.push(Cell::new(name, trial));

@@ -4,7 +4,7 @@ use super::{Scope, Study, counted};
 use crate::cell::{Cell, Outcomes};
 use crate::findings::{Bar, Findings, Picture, Table};
 use crate::plot::{PALETTE, banded};
-use crate::trial::{Controls, Setting, Trial};
+use crate::swarm_work::{Controls, Setting, SwarmWork};
 use agent_sim::report::{Reference, Sweep, line, sweep_picture};
 use agent_sim::table::number;
 use problem::published::ks_2d::{GRID, PROBLEM};
@@ -53,9 +53,9 @@ impl Study for Fidelity {
         for points in grids(scope) {
             for controls in controls(scope)? {
                 let name = name(&controls, points);
-                let trial = Trial {
+                let trial = SwarmWork {
                     episodes: episodes(scope),
-                    ..Trial::fresh(scope, Setting::of(&PROBLEM).grid(points)?, controls)
+                    ..SwarmWork::fresh(scope, Setting::of(&PROBLEM).grid(points)?, controls)
                 };
                 cells.push(Cell::new(name, trial));
             }

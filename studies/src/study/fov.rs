@@ -5,7 +5,7 @@ use crate::cell::{Cell, Outcomes};
 use crate::findings::{Bar, Findings, Picture, Table, Verdict};
 use crate::plot::{PALETTE, banded};
 use crate::study_policy::missing;
-use crate::trial::{Controls, Setting, Trial};
+use crate::swarm_work::{Controls, Setting, SwarmWork};
 use agent_sim::report::{Sweep, sweep_picture};
 use anyhow::ensure;
 use artifacts::policy_file::PolicyFile;
@@ -103,9 +103,9 @@ impl Study for FieldOfView {
         for contender in contenders(scope)? {
             for &agents in agents(scope) {
                 let controls = Controls::Policy(contender.policy.clone());
-                let trial = Trial {
+                let trial = SwarmWork {
                     agents,
-                    ..Trial::fresh(scope, Setting::of(&PROBLEM), controls)
+                    ..SwarmWork::fresh(scope, Setting::of(&PROBLEM), controls)
                 };
                 cells.push(Cell::new(cell(contender.window, agents), trial));
             }

@@ -5,7 +5,7 @@ use crate::cell::{Cell, Outcome, Outcomes, Work};
 use crate::findings::{Bar, Findings, Picture, Table, Verdict};
 use crate::plot::PALETTE;
 use crate::shelf::{Draw, Shelf};
-use crate::trial::{Controls, Setting, Trial};
+use crate::swarm_work::{Controls, Setting, SwarmWork};
 use agent_sim::report::{Reference, Sweep, line, sweep_picture};
 use agent_sim::table::number;
 use problem::published::ks_1d::{CONTROL_INTERVAL, LENGTH, PROBLEM};
@@ -24,7 +24,7 @@ const WITHIN: f64 = 5.0;
 const EVERY: usize = 5;
 
 /// A trial whose figures are the field's mean squares over time, one every [`EVERY`] steps.
-struct Course(Trial);
+struct Course(SwarmWork);
 
 impl Work for Course {
     fn key(&self) -> serde_json::Value {
@@ -119,11 +119,11 @@ impl Study for MultiScale {
             let setting = Setting::of(&PROBLEM).physics(&[("length", length)])?;
             for controls in controls(scope)? {
                 let name = name(length, &controls);
-                let trial = Trial {
+                let trial = SwarmWork {
                     agents,
                     steps: STEPS,
                     episodes: episodes(scope),
-                    ..Trial::fresh(scope, setting.grid(points)?, controls)
+                    ..SwarmWork::fresh(scope, setting.grid(points)?, controls)
                 };
                 cells.push(Cell::new(name, Course(trial)));
             }

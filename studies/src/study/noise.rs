@@ -3,7 +3,7 @@
 use super::{Scope, Study, curve_of};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Picture, Table, share};
-use crate::trial::{Controls, Setting, Trial};
+use crate::swarm_work::{Controls, Setting, SwarmWork};
 use agent_sim::fault::{Fault, Kind};
 use agent_sim::report::{Sweep, SweepPanel, line, sweep_panels};
 use problem::Problem;
@@ -81,10 +81,10 @@ impl Study for Noise {
             for agents in disturbed.agents(scope) {
                 for (level, faults) in disturbed.levels() {
                     for controls in contestants(scope, problem)? {
-                        let trial = Trial {
+                        let trial = SwarmWork {
                             agents,
                             faults: faults.clone(),
-                            ..Trial::fresh(scope, Setting::of(problem), controls)
+                            ..SwarmWork::fresh(scope, Setting::of(problem), controls)
                         };
                         let name = name(problem.name, trial.controls.name(), level, agents);
                         cells.push(Cell::new(name, trial));

@@ -4,7 +4,7 @@ use super::{Scope, Study};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Picture, Table, Verdict};
 use crate::plot::{PALETTE, banded};
-use crate::trial::{Controls, Setting, Trial};
+use crate::swarm_work::{Controls, Setting, SwarmWork};
 use agent_sim::report::{Series, Sweep, line, sweep_picture};
 use problem::Problem;
 use problem::published::{fkpp_1d, turbulence_2d};
@@ -97,10 +97,10 @@ impl Study for Physics {
         for field in fields(scope)? {
             let problem = &field.setting.problem;
             let policy = scope.policy(problem)?;
-            let trial = |controls, agents| Trial {
+            let trial = |controls, agents| SwarmWork {
                 agents,
                 episodes: episodes(scope, problem),
-                ..Trial::fresh(scope, field.setting.clone(), controls)
+                ..SwarmWork::fresh(scope, field.setting.clone(), controls)
             };
             cells.push(Cell::new(
                 field.name("no control", 0),

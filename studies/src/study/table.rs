@@ -4,7 +4,7 @@ use super::{Scope, Study};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Table as Rows, Verdict};
 use crate::oracle::Oracle;
-use crate::trial::{Controls, Setting, Trial};
+use crate::swarm_work::{Controls, Setting, SwarmWork};
 use agent_sim::table::number;
 use problem::Headline;
 
@@ -154,7 +154,7 @@ impl Study for Table {
                 let name = row.cell(controls.name());
                 cells.push(Cell::new(
                     name,
-                    Trial::table(scope, setting.clone(), controls)?,
+                    SwarmWork::table(scope, setting.clone(), controls)?,
                 ));
             }
         }

@@ -8,7 +8,7 @@ use crate::learn::TrainConfig;
 use crate::loss::Term;
 use crate::policy::{PolicyConfig, Sight};
 use crate::recipe::{self, Recipe};
-use crate::run::{Existing, Outcome, Run};
+use crate::run::{Existing, Outcome, TrainingRun};
 use anyhow::{Context, Result, bail};
 use artifacts::policy_file::PolicyFile;
 use clap::ValueEnum;
@@ -256,7 +256,7 @@ fn train(entry: &'static Entry, arguments: &Arguments, stop: &AtomicBool) -> Res
     let recipe = arguments.recipe(entry)?;
     let steps = recipe.steps;
     let change = |config: &mut TrainConfig| arguments.change(config, &weights);
-    let mut run = Run::open(entry, &arguments.out, existing, recipe, change, &engine)?;
+    let mut run = TrainingRun::open(entry, &arguments.out, existing, recipe, change, &engine)?;
     let (folder, begun) = (run.folder().display().to_string(), run.trainer().step);
     if begun >= steps {
         if arguments.all {

@@ -76,7 +76,7 @@ pub struct Interval<'a, T> {
 impl<'a, T> Interval<'a, T> {
     /// Fields after `step` of `substeps` solver steps, where the tape holds those that are neither
     /// the first nor the last: `[substeps − 1, episodes, grid]`.
-    fn state(&self, step: usize, substeps: usize) -> &'a [T] {
+    pub fn state(&self, step: usize, substeps: usize) -> &'a [T] {
         let all = self.fields.len();
         match step {
             0 => self.fields,

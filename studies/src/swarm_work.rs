@@ -95,7 +95,7 @@ impl Controls {
 /// Many episodes of one swarm. Its figures are those of a [`Score`] and `headline`, the one of them
 /// that the published table shows.
 #[derive(Clone)]
-pub struct Trial {
+pub struct SwarmWork {
     /// The field.
     pub setting: Setting,
     /// Who acts.
@@ -114,7 +114,7 @@ pub struct Trial {
     pub seed: u64,
 }
 
-impl Trial {
+impl SwarmWork {
     /// The published swarm on as many fresh episodes as the scope says, with nothing going wrong.
     pub fn fresh(scope: &Scope, setting: Setting, controls: Controls) -> Self {
         Self {
@@ -191,7 +191,7 @@ impl Trial {
     }
 }
 
-impl Work for Trial {
+impl Work for SwarmWork {
     fn key(&self) -> serde_json::Value {
         let problem = &self.setting.problem;
         // Nobody is nobody, however many there are and whatever happens to them.
@@ -275,18 +275,18 @@ mod tests {
     use crate::Mode;
     use crate::store::address;
 
-    fn trial() -> Trial {
+    fn trial() -> SwarmWork {
         let scope = Scope::new(Mode::Quick, 1, None, String::new());
         let setting = Setting::named("heat-1d").unwrap();
         let policy = scope.policy(&setting.problem).unwrap();
-        Trial::fresh(&scope, setting, Controls::Policy(policy))
+        SwarmWork::fresh(&scope, setting, Controls::Policy(policy))
     }
 
     /// Everything a trial consists of, changed one at a time.
     #[test]
     fn all_that_decides_a_trial_is_in_its_address() {
         let plain = trial();
-        let mut others: Vec<Trial> = vec![plain.clone(); 11];
+        let mut others: Vec<SwarmWork> = vec![plain.clone(); 11];
         others[0].setting.form = "warm".into();
         others[1].setting = plain.setting.grid(200).unwrap();
         others[2].setting = Setting::named("fkpp-1d").unwrap();
@@ -312,11 +312,11 @@ mod tests {
 
     #[test]
     fn nobody_is_the_same_in_any_number() {
-        let nobody = Trial {
+        let nobody = SwarmWork {
             controls: Controls::Nobody,
             ..trial()
         };
-        let many = Trial {
+        let many = SwarmWork {
             agents: 99,
             ..nobody.clone()
         };
