@@ -23,7 +23,7 @@
 //! ```
 
 use crate::controller::{Controller, Experiment};
-use crate::fault::{self, BadFault, Fault, Who};
+use crate::fault::{BadFault, Fault, Who};
 use crate::rig::{Boards, LinkKind};
 use agent_core::policy::Policy;
 use artifacts::policy_file::{PolicyFile, PolicyFileError};
@@ -301,7 +301,7 @@ impl Scenario {
             return senseless(format!("--realtime {speed} is not a number above 0"));
         }
         for fault in &self.faults {
-            let fault::Kind::Board(mishap) = fault.kind else {
+            let Some(mishap) = fault.on_board() else {
                 continue;
             };
             let of_kind = |link: Option<LinkKind>| {
@@ -325,7 +325,7 @@ impl Scenario {
                     wanted.max(1)
                 ));
             }
-            if mishap.needs_emulator() && meant > emulated {
+            if mishap.needs_emulator && meant > emulated {
                 return senseless(format!(
                     "the fault '{fault}' is impossible: only emulated boards can be killed, stopped \
                      and reset from here; add link=qemu"

@@ -4,7 +4,7 @@ use super::eval::{evaluate, notes};
 use super::run::{events, write_all};
 use super::{print, provenance, use_threads};
 use crate::controller::{Controller, Experiment};
-use crate::fault::{Fault, Kind, Who};
+use crate::fault::{Fault, Who, life::CRASH};
 use crate::recording::Recording;
 use crate::report::{self, Event, RGBColor, Shown, line};
 use crate::table::{number, table};
@@ -16,18 +16,20 @@ use problem::published::heat_1d;
 use problem::test_set::EpisodeSet;
 use problem::{Episode, Problem};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 /// The published episode in the pictures: its field and target differ much, in sign too.
 const EPISODE: usize = 46;
 /// Decides who dies.
 const SEED: u64 = 1;
 /// A third of the agents dies half way.
-const KILL: Fault = Fault {
-    kind: Kind::Crash,
-    who: Who::Fraction(1.0 / 3.0),
-    at: 0.5,
-    until: None,
-};
+fn kill() -> Fault {
+    Fault {
+        who: Who::Fraction(1.0 / 3.0),
+        at: 0.5,
+        ..Fault::new(&CRASH)
+    }
+}
 
 #[derive(Args)]
 pub struct DemoArgs {
@@ -88,8 +90,8 @@ pub fn demo(args: &DemoArgs) -> anyhow::Result<()> {
 fn contenders<'p>(problem: &'static Problem, policy: &'p Policy<'p>) -> Vec<Contender<'p>> {
     let agents = problem.agents;
     let dead = (agents as f64 / 3.0).round();
-    static LOSSES: [Fault; 1] = [KILL];
-    let losses: &[Fault] = &LOSSES;
+    static LOSSES: LazyLock<[Fault; 1]> = LazyLock::new(|| [kill()]);
+    let losses: &[Fault] = &*LOSSES;
     let feedback = problem
         .baseline
         .map_or(Controller::None, Controller::Proportional);

@@ -1,6 +1,7 @@
 //! `agent-sim problems` and `agent-sim faults`: what there is.
 
 use super::print;
+use crate::fault;
 use crate::table::table;
 use artifacts::policy_file::PolicyFile;
 use problem::Problems;
@@ -48,37 +49,9 @@ pub fn problems(problems: &Problems) -> anyhow::Result<()> {
 const FAULTS: &str = "\
 A fault is KIND,PARAMETER=VALUE,…; give --fault several times to combine them. The first is nearest to
 the agent. In a scenario file: [[fault]] kind = \"crash\" fraction = 0.3 at = 0.5.
+";
 
-  the agent
-    crash                       falls silent; with until=… it comes back with its memory lost
-    join                        is not there before at=…
-    clock,rate=0.02,phase=1     acts by its own clock: fast or slow by up to rate, up to phase periods late
-  its actuator
-    stuck[,value=U][,speed=V]   goes on doing what it did, or pushes with U, or moves on at V
-    gain,factor=0.5[,drift=true]    forces come out multiplied, at once or more and more
-    bias,value=5[,drift=true]       forces come out shifted
-    invert                      force and velocity come out with the wrong sign
-    actuator-noise,std=0.1      Gaussian noise on every force
-  its sensor
-    noise,std=0.1               Gaussian noise on every cell
-    sensor-bias,value=0.5       every cell is off by the same amount
-    dropout,p=0.1               cells read NaN
-    freeze                      shows what it saw when the fault began
-  the line to it
-    loss,p=0.2                  observations get lost
-    delay,steps=2[,jitter=1]    observations come late; with jitter perhaps out of order
-    duplicate,p=0.1             observations arrive twice
-    reorder,p=0.1               observations change places with the next one
-    corrupt,p=0.1               bytes of the frame change on the way; the checksum catches them
-    blackout,region=…           nothing gets through, either way, inside a region
-  a board, for real (who: link=qemu, count=2 drawn by the seed, or ids=…)
-    kill                        its emulator is killed
-    hang                        its emulator is stopped; goes on at until=…
-    restart                     loses power; gets it back at until=…, or at once
-    cut                         its cable is pulled in the middle of a frame, and plugged in at until=…
-    flood                       noise on its line before every observation
-    brownout                    reset while it writes a policy to its flash
-
+const WHO_AND_WHEN: &str = "  \
   who    fraction=0.3 (drawn by the seed), cluster=0.3 (one drawn by the seed and those that start
          nearest to it), ids=0+3+10..20, region=0.2..0.6 or 0.2..0.6x0.1..0.4 (where agents are at
          the time); otherwise everybody
@@ -86,5 +59,5 @@ the agent. In a scenario file: [[fault]] kind = \"crash\" fraction = 0.3 at = 0.
 ";
 
 pub fn faults() -> anyhow::Result<()> {
-    print(FAULTS)
+    print(&format!("{FAULTS}\n{}\n{WHO_AND_WHEN}", fault::listing()))
 }

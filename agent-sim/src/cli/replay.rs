@@ -2,7 +2,7 @@
 
 use super::progress::Progress;
 use super::{print, use_threads};
-use crate::fault::{Fault, Kind};
+use crate::fault::Fault;
 use crate::recording::{Recording, fingerprints};
 use crate::scenario::Scenario;
 use anyhow::{anyhow, bail};
@@ -38,7 +38,7 @@ pub fn replay(args: &ReplayArgs, problems: &Problems) -> anyhow::Result<()> {
     if policy.exists() {
         scenario.policy = Some(policy);
     }
-    let on_boards = |fault: &Fault| matches!(fault.kind, Kind::Board(_));
+    let on_boards = |fault: &Fault| fault.on_board().is_some();
     if scenario.realtime.is_some() || scenario.faults.iter().any(on_boards) {
         bail!(
             "what boards did in real time or under faults of their own happened once; run it again \

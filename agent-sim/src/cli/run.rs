@@ -9,7 +9,7 @@ use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, use_threads};
 use crate::controller::{Controller, Experiment};
 use crate::episode::BlownUp;
-use crate::fault::{self, Fault};
+use crate::fault::Fault;
 use crate::recording::Recording;
 use crate::report::film::film;
 use crate::report::html::{self, Report};
@@ -443,10 +443,7 @@ fn contenders<'p>(team: &Team, asked: &Experiment<'p>, alone: bool) -> Vec<Conte
     }
     let faulty = !team.faults.is_empty() && team.kind != ControllerKind::None;
     // What happens to boards happens to no agent of this process.
-    let shared = team
-        .faults
-        .iter()
-        .any(|fault| !matches!(fault.kind, fault::Kind::Board(_)));
+    let shared = team.faults.iter().any(|fault| fault.on_board().is_none());
     if faulty {
         list.push(Contender {
             name: "without faults",

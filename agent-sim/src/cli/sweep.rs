@@ -5,7 +5,7 @@ use super::run::listing;
 use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, use_threads};
 use crate::controller::{Controller, Experiment};
-use crate::fault::{Fault, Kind as FaultKind, Who};
+use crate::fault::{Fault, Who, life::CRASH};
 use crate::report::html::Report;
 use crate::report::{self, DrawError, RGBColor, Scored, Series, Sweep, line};
 use crate::scenario::{ControllerKind, Scenario, Team};
@@ -120,7 +120,7 @@ pub fn sweep(args: &SweepArgs, problems: &Problems) -> anyhow::Result<()> {
     let mut scenario = args.scenario.scenario()?;
     scenario.set.clone_from(&args.set);
     if !args.fault_fraction.is_empty() && scenario.faults.is_empty() {
-        scenario.faults.push(Fault::new(FaultKind::Crash));
+        scenario.faults.push(Fault::new(&CRASH));
     }
     let team = scenario.team(problems)?;
     let counts = match &args.agents {

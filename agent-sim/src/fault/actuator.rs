@@ -1,12 +1,51 @@
 //! Faults between an agent's command and what its actuator makes of it. The agent goes on seeing
 //! and deciding, and nobody tells it.
 
-use super::Scope;
+use super::{
+    Act, Descriptor, Fault, Group, Hit, Parameter, Presence, Range, Scope, Sort, When, Whom,
+};
 use crate::link::{Link, LinkError};
 use agent_core::agent::{Action, Mode};
 use agent_core::message::Observation;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
+
+/// The actuator does what it did last, or applies this force, whatever it is told.
+pub static STUCK: Descriptor = Descriptor {
+    name: "stuck",
+    group: Group::Actuator,
+    parameters: &[
+        Parameter::new(
+            "value",
+            Sort::Number(Range::FINITE),
+            Presence::Optional,
+            "5",
+        ),
+        Parameter::new(
+            "speed",
+            Sort::Number(Range::NOT_NEGATIVE),
+            Presence::Optional,
+            "2",
+        ),
+    ],
+    whom: Whom::Anyone,
+    when: When::Between,
+    help: "goes on doing what it did, or pushes with value, or moves on at speed",
+    caption: |fault| {
+        let at = [("force", "value"), ("speed", "speed")].into_iter();
+        let at = at.filter_map(|(said, name)| Some((said, fault.what.optional(name)?)));
+        let at: Vec<String> = at.map(|(said, value)| format!("{said} {value}")).collect();
+        match at.is_empty() {
+            true => "are stuck".to_owned(),
+            false => format!("are stuck at {}", at.join(" and ")),
+        }
+    },
+    act: Act::Link(|link, hit| {
+        let force = hit.what.optional("value").map(|force| force as f32);
+        let speed = hit.what.optional("speed").map(|speed| speed as f32);
+        Box::new(Stuck::new(link, hit.scope, force, speed))
+    }),
+};
 
 /// An actuator that no longer follows commands.
 pub struct Stuck<L> {
@@ -63,6 +102,9 @@ impl<L: Link> Link for Stuck<L> {
     }
 }
 
+/// Whether a fault creeps in, over its whole time.
+const DRIFT: Parameter = Parameter::new("drift", Sort::Truth, Presence::Default("false"), "true");
+
 /// How a fault that can creep in reaches its full size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Onset {
@@ -76,6 +118,14 @@ pub enum Onset {
 }
 
 impl Onset {
+    /// Of a fault that takes a drift.
+    fn of(hit: &Hit<'_>) -> Self {
+        match hit.what.truth("drift") {
+            true => Self::Drift { end_us: hit.end_us },
+            false => Self::Sudden,
+        }
+    }
+
     /// The share of the full size reached at `now_us`.
     fn share(self, scope: &Scope, now_us: u64) -> f32 {
         match self {
@@ -84,6 +134,40 @@ impl Onset {
         }
     }
 }
+
+/// How agents come to do what a fault that takes a drift makes them do.
+fn verb(verb: &str, fault: &Fault) -> String {
+    match fault.what.truth("drift") {
+        true => format!("come to {verb}"),
+        false => verb.to_owned(),
+    }
+}
+
+/// Forces come out multiplied.
+pub static GAIN: Descriptor = Descriptor {
+    name: "gain",
+    group: Group::Actuator,
+    parameters: &[
+        Parameter::new(
+            "factor",
+            Sort::Number(Range::FINITE),
+            Presence::Needed,
+            "0.5",
+        ),
+        DRIFT,
+    ],
+    whom: Whom::Anyone,
+    when: When::Between,
+    help: "forces come out multiplied, at once or more and more",
+    caption: |fault| {
+        let factor = fault.what.number("factor");
+        format!("{} {factor} times their force", verb("apply", fault))
+    },
+    act: Act::Link(|link, hit| {
+        let factor = hit.what.number("factor") as f32;
+        Box::new(Gain::new(link, hit.scope, factor, Onset::of(hit)))
+    }),
+};
 
 /// An actuator that is stronger or weaker than it should be.
 pub struct Gain<L> {
@@ -123,6 +207,27 @@ impl<L: Link> Link for Gain<L> {
     }
 }
 
+/// Forces come out shifted.
+pub static BIAS: Descriptor = Descriptor {
+    name: "bias",
+    group: Group::Actuator,
+    parameters: &[
+        Parameter::new("value", Sort::Number(Range::FINITE), Presence::Needed, "5"),
+        DRIFT,
+    ],
+    whom: Whom::Anyone,
+    when: When::Between,
+    help: "forces come out shifted",
+    caption: |fault| {
+        let value = fault.what.number("value");
+        format!("{} {value:+} of force", verb("add", fault))
+    },
+    act: Act::Link(|link, hit| {
+        let force = hit.what.number("value") as f32;
+        Box::new(Bias::new(link, hit.scope, force, Onset::of(hit)))
+    }),
+};
+
 /// An actuator whose zero has moved. One that nobody commands is switched off and applies nothing.
 pub struct Bias<L> {
     inner: L,
@@ -160,6 +265,18 @@ impl<L: Link> Link for Bias<L> {
     }
 }
 
+/// Force and velocity come out with the wrong sign.
+pub static INVERT: Descriptor = Descriptor {
+    name: "invert",
+    group: Group::Actuator,
+    parameters: &[],
+    whom: Whom::Anyone,
+    when: When::Between,
+    help: "force and velocity come out with the wrong sign",
+    caption: |_| "act with the wrong sign".to_owned(),
+    act: Act::Link(|link, hit| Box::new(Invert::new(link, hit.scope))),
+};
+
 /// An actuator that was wired the wrong way round.
 pub struct Invert<L> {
     inner: L,
@@ -191,6 +308,26 @@ impl<L: Link> Link for Invert<L> {
         }))
     }
 }
+
+/// Gaussian noise on every force.
+pub static ACTUATOR_NOISE: Descriptor = Descriptor {
+    name: "actuator-noise",
+    group: Group::Actuator,
+    parameters: &[Parameter::new(
+        "std",
+        Sort::Number(Range::NOT_NEGATIVE),
+        Presence::Needed,
+        "0.1",
+    )],
+    whom: Whom::Anyone,
+    when: When::Between,
+    help: "Gaussian noise on every force",
+    caption: |fault| format!("act with noise of {}", fault.what.number("std")),
+    act: Act::Link(|link, hit| {
+        let std = hit.what.number("std") as f32;
+        Box::new(ActuatorNoise::new(link, hit.scope, std, hit.rng.clone()))
+    }),
+};
 
 /// An actuator that never does quite what it is told. One that nobody commands is switched off and
 /// applies nothing.

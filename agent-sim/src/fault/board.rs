@@ -1,66 +1,149 @@
 //! What happens to boards and their cables.
 
-/// Something that happens to a board, not to a simulation of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BoardFault {
-    /// The board loses power for good: its emulator's process is killed.
-    Kill,
-    /// The board stops where it is (SIGSTOP), and goes on at the fault's end.
-    Hang,
-    /// The board loses power, and gets it back at the fault's end; without one at once.
-    Restart,
-    /// The cable is pulled in the middle of a frame, and plugged in again at the fault's end.
-    Cut,
-    /// Noise fills the line before every observation.
-    Flood,
-    /// The board is reset while it writes a policy to its flash.
-    Brownout,
+use super::{Act, Descriptor, Group, When, Whom};
+use crate::rig::Node;
+use node_link::{BoardError, EmulatedBoard};
+
+/// How something is done to a board, not to a simulation of one.
+pub struct BoardFault {
+    /// Whether it takes power over the board itself, which only an emulator's process gives.
+    pub needs_emulator: bool,
+    /// Does it; told whether the fault has an end.
+    pub begin: fn(&mut Node, bool),
+    /// Undoes it at the fault's end.
+    pub end: fn(&mut Node),
 }
 
-impl BoardFault {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Kill,
-        Self::Hang,
-        Self::Restart,
-        Self::Cut,
-        Self::Flood,
-        Self::Brownout,
-    ];
+/// The board loses power for good: its emulator's process is killed.
+pub static KILL: Descriptor = Descriptor {
+    name: "kill",
+    group: Group::Board,
+    parameters: &[],
+    whom: Whom::Boards,
+    when: When::From,
+    help: "its emulator is killed",
+    caption: |_| "killed".to_owned(),
+    act: Act::Board(BoardFault {
+        needs_emulator: true,
+        begin: |node, _| power(node, EmulatedBoard::kill),
+        end: |_| (),
+    }),
+};
 
-    /// The name that people write.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Kill => "kill",
-            Self::Hang => "hang",
-            Self::Restart => "restart",
-            Self::Cut => "cut",
-            Self::Flood => "flood",
-            Self::Brownout => "brownout",
-        }
+/// The board stops where it is (SIGSTOP), and goes on at the fault's end.
+pub static HANG: Descriptor = Descriptor {
+    name: "hang",
+    group: Group::Board,
+    parameters: &[],
+    whom: Whom::Boards,
+    when: When::Between,
+    help: "its emulator is stopped; goes on at until=…",
+    caption: |fault| fault.lasting("hung", "hung for a while"),
+    act: Act::Board(BoardFault {
+        needs_emulator: true,
+        begin: |node, _| power(node, EmulatedBoard::hang),
+        end: |node| {
+            power(node, EmulatedBoard::resume);
+            node.await_answer();
+        },
+    }),
+};
+
+/// The board loses power, and gets it back at the fault's end; without one at once.
+pub static RESTART: Descriptor = Descriptor {
+    name: "restart",
+    group: Group::Board,
+    parameters: &[],
+    whom: Whom::Boards,
+    when: When::Between,
+    help: "loses power; gets it back at until=…, or at once",
+    caption: |fault| fault.lasting("restarted", "without power for a while"),
+    act: Act::Board(BoardFault {
+        needs_emulator: true,
+        begin: |node, ends| {
+            power(node, EmulatedBoard::kill);
+            if !ends {
+                restart(node);
+            }
+        },
+        end: restart,
+    }),
+};
+
+fn restart(node: &mut Node) {
+    let restarted = node.board.as_mut().map(EmulatedBoard::restart);
+    must(node, RESTART.name, restarted);
+    node.await_answer();
+}
+
+/// The cable is pulled in the middle of a frame, and plugged in again at the fault's end.
+pub static CUT: Descriptor = Descriptor {
+    name: "cut",
+    group: Group::Board,
+    parameters: &[],
+    whom: Whom::Boards,
+    when: When::Between,
+    help: "its cable is pulled in the middle of a frame, and plugged in at until=…",
+    caption: |fault| fault.lasting("cut off", "cut off for a while"),
+    act: Act::Board(BoardFault {
+        needs_emulator: false,
+        begin: |node, _| node.plug.pull(),
+        end: mend,
+    }),
+};
+
+/// Noise fills the line before every observation.
+pub static FLOOD: Descriptor = Descriptor {
+    name: "flood",
+    group: Group::Board,
+    parameters: &[],
+    whom: Whom::Boards,
+    when: When::Between,
+    help: "noise on its line before every observation",
+    caption: |_| "flooded with noise".to_owned(),
+    act: Act::Board(BoardFault {
+        needs_emulator: false,
+        begin: |node, _| node.plug.flood(),
+        end: mend,
+    }),
+};
+
+fn mend(node: &mut Node) {
+    node.plug.mend();
+    node.await_answer();
+}
+
+/// The board is reset while it writes a policy to its flash.
+pub static BROWNOUT: Descriptor = Descriptor {
+    name: "brownout",
+    group: Group::Board,
+    parameters: &[],
+    whom: Whom::Boards,
+    when: When::From,
+    help: "reset while it writes a policy to its flash",
+    caption: |_| "reset while writing flash".to_owned(),
+    act: Act::Board(BoardFault {
+        needs_emulator: true,
+        begin: |node, _| {
+            if let Err(error) = node.begin_upload() {
+                node.note(format!("no upload to interrupt: {error}"));
+            }
+            let reset = node.board.as_mut().map(EmulatedBoard::reset);
+            must(node, BROWNOUT.name, reset);
+            node.await_answer();
+        },
+        end: |_| (),
+    }),
+};
+
+fn power(node: &mut Node, act: impl FnOnce(&mut EmulatedBoard)) {
+    if let Some(board) = &mut node.board {
+        act(board);
     }
+}
 
-    /// The fault of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|fault| fault.name() == name)
-    }
-
-    /// Whether it takes power over the board itself, which only an emulator's process gives.
-    pub fn needs_emulator(self) -> bool {
-        !matches!(self, Self::Cut | Self::Flood)
-    }
-
-    pub(super) fn describe(self, ends: bool) -> &'static str {
-        match (self, ends) {
-            (Self::Kill, _) => "killed",
-            (Self::Hang, false) => "hung",
-            (Self::Hang, true) => "hung for a while",
-            (Self::Restart, false) => "restarted",
-            (Self::Restart, true) => "without power for a while",
-            (Self::Cut, false) => "cut off",
-            (Self::Cut, true) => "cut off for a while",
-            (Self::Flood, _) => "flooded with noise",
-            (Self::Brownout, _) => "reset while writing flash",
-        }
+fn must(node: &mut Node, name: &str, done: Option<Result<(), BoardError>>) {
+    if let Some(Err(error)) = done {
+        node.note(format!("{name} failed: {error}"));
     }
 }

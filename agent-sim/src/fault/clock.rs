@@ -1,8 +1,44 @@
 //! Clocks that differ from the host's.
 
+use super::{Act, Descriptor, Group, Parameter, Presence, Range, Sort, When, Whom};
 use crate::link::{Link, LinkError};
 use agent_core::agent::Action;
 use agent_core::message::Observation;
+use rand::RngExt;
+
+/// Agents' clocks are not synchronised: they run fast or slow by up to a share, and their periods
+/// begin up to a share of a period late. The swarm's schedule asks
+/// [`Plan::clock`](super::Plan::clock) for them.
+pub static CLOCK: Descriptor = Descriptor {
+    name: "clock",
+    group: Group::Agent,
+    parameters: &[
+        Parameter::new(
+            "rate",
+            Sort::Number(Range::BELOW_ONE),
+            Presence::OneOf("0"),
+            "0.02",
+        ),
+        Parameter::new(
+            "phase",
+            Sort::Number(Range::SHARE),
+            Presence::OneOf("0"),
+            "1",
+        ),
+    ],
+    // An agent has one clock for the whole run, wherever it goes.
+    whom: Whom::Agents,
+    when: When::Always,
+    help: "acts by its own clock: fast or slow by up to rate, up to phase periods late",
+    caption: |_| "have clocks of their own".to_owned(),
+    act: Act::Clock(|what, rng| {
+        let off = what.number("rate") * (2.0 * rng.random::<f64>() - 1.0);
+        Clock {
+            rate: 1.0 + off,
+            phase: what.number("phase") * rng.random::<f64>(),
+        }
+    }),
+};
 
 /// How one agent's clock differs from the host's.
 #[derive(Debug, Clone, Copy, PartialEq)]

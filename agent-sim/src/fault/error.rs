@@ -1,21 +1,25 @@
 //! What can be wrong with a fault before anything runs.
 
+use super::Descriptor;
+
 /// Why a fault is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BadFault {
     /// There is no such fault.
-    #[error("there is no fault called '{given}'{}; choose one of: {}", did_you_mean(*nearest), super::text::names().join(", "))]
+    #[error("there is no fault called '{given}'{}; choose one of: {}", did_you_mean(*nearest), known.join(", "))]
     UnknownKind {
         /// The name given.
         given: String,
         /// The known name that it resembles.
         nearest: Option<&'static str>,
+        /// All known names.
+        known: Vec<&'static str>,
     },
     /// The fault has no such parameter.
-    #[error("{kind} has no parameter '{given}'{}; it takes: {}", did_you_mean(*nearest), super::text::takes(kind).join(", "))]
+    #[error("{} has no parameter '{given}'{}; it takes: {}", kind.name, did_you_mean(*nearest), kind.takes().join(", "))]
     UnknownParameter {
         /// The fault.
-        kind: &'static str,
+        kind: &'static Descriptor,
         /// The parameter given.
         given: String,
         /// The parameter of this fault that it resembles.
@@ -28,18 +32,15 @@ pub enum BadFault {
         part: String,
     },
     /// A table without a kind.
-    #[error("the fault has no kind; choose one of: {}", super::text::names().join(", "))]
+    #[error("the fault has no kind; choose one of: {}", super::names().join(", "))]
     NoKind,
     /// A parameter that the fault cannot do without.
-    #[error(
-        "{kind} needs {parameter}; write for example {}",
-        super::text::example(kind)
-    )]
+    #[error("{} needs {parameter}; write for example {}", kind.name, kind.example())]
     Missing {
         /// The fault.
-        kind: &'static str,
+        kind: &'static Descriptor,
         /// The parameter.
-        parameter: &'static str,
+        parameter: String,
     },
     /// A parameter given twice.
     #[error("{parameter} is given twice; give it once")]

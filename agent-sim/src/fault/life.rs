@@ -1,11 +1,23 @@
 //! Faults of the whole agent: it dies, has not come yet, or is out of reach.
 
-use super::Scope;
+use super::{Act, Descriptor, Group, Scope, When, Whom};
 use crate::link::{Link, LinkError};
 use agent_core::agent::Action;
 use agent_core::message::Observation;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The agent is silent. If the fault ends, it comes back with its memory lost.
+pub static CRASH: Descriptor = Descriptor {
+    name: "crash",
+    group: Group::Agent,
+    parameters: &[],
+    whom: Whom::Anyone,
+    when: When::UntilRestart,
+    help: "falls silent; with until=… it comes back with its memory lost",
+    caption: |fault| fault.lasting("crash", "crash and restart"),
+    act: Act::Link(|link, hit| Box::new(Crash::within(link, hit.scope, hit.reset.clone()))),
+};
 
 /// A link to an agent that dies: nothing reaches it and nothing comes back, until the fault is over
 /// and a fresh agent takes its place.
@@ -115,6 +127,18 @@ impl<L: Link, F: Fn() -> L + Send> Link for Restartable<L, F> {
     }
 }
 
+/// The agent is not there before the fault's `at`.
+pub static JOIN: Descriptor = Descriptor {
+    name: "join",
+    group: Group::Agent,
+    parameters: &[],
+    whom: Whom::Anyone,
+    when: When::From,
+    help: "is not there before at=…",
+    caption: |_| "join late".to_owned(),
+    act: Act::Link(|link, hit| Box::new(Join::new(link, hit.scope.before()))),
+};
+
 /// An agent that is not there yet while `scope` holds.
 pub struct Join<L> {
     inner: L,
@@ -143,6 +167,18 @@ impl<L: Link> Link for Join<L> {
         }
     }
 }
+
+/// Neither observations nor commands get through.
+pub static BLACKOUT: Descriptor = Descriptor {
+    name: "blackout",
+    group: Group::Line,
+    parameters: &[],
+    whom: Whom::Region,
+    when: When::Between,
+    help: "nothing gets through, either way, inside a region",
+    caption: |_| "lose contact".to_owned(),
+    act: Act::Link(|link, hit| Box::new(Blackout::new(link, hit.scope))),
+};
 
 /// An agent that lives, but neither hears nor is heard.
 pub struct Blackout<L> {

@@ -1,11 +1,33 @@
 //! Faults of the line that carries observations to an agent.
 
-use super::{OwnedObservation, Scope};
+use super::{
+    Act, Descriptor, Group, OwnedObservation, Parameter, Presence, Scope, Sort, When, Whom, percent,
+};
 use crate::link::{Link, LinkError};
 use agent_core::agent::Action;
 use agent_core::message::{Command, FrameError, Observation, decode_frame, encode_frame};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
+
+/// Observations get lost.
+pub static LOSS: Descriptor = Descriptor {
+    name: "loss",
+    group: Group::Line,
+    parameters: &[Parameter::P],
+    whom: Whom::Anyone,
+    when: When::Between,
+    help: "observations get lost",
+    caption: |fault| {
+        format!(
+            "lose {} % of their observations",
+            percent(fault.what.number("p"))
+        )
+    },
+    act: Act::Link(|link, hit| {
+        let p = hit.what.number("p");
+        Box::new(Loss::new(link, hit.scope, p, hit.rng.clone()))
+    }),
+};
 
 /// A line that swallows observations.
 pub struct Loss<L> {
@@ -39,6 +61,30 @@ impl<L: Link> Link for Loss<L> {
         self.inner.receive(now_us)
     }
 }
+
+/// Observations come late: by some sends, and by up to `jitter` more, drawn for each.
+pub static DELAY: Descriptor = Descriptor {
+    name: "delay",
+    group: Group::Line,
+    parameters: &[
+        Parameter::new("steps", Sort::Whole, Presence::Needed, "2"),
+        Parameter::new("jitter", Sort::Whole, Presence::Default("0"), "1"),
+    ],
+    whom: Whom::Anyone,
+    when: When::Between,
+    help: "observations come late; with jitter perhaps out of order",
+    caption: |fault| {
+        let least = u64::from(fault.what.whole("steps"));
+        match u64::from(fault.what.whole("jitter")) {
+            0 => format!("see {least} steps late"),
+            jitter => format!("see {least} to {} steps late", least + jitter),
+        }
+    },
+    act: Act::Link(|link, hit| {
+        let (steps, jitter) = (hit.what.whole("steps"), hit.what.whole("jitter"));
+        Box::new(Delay::new(link, hit.scope, steps, jitter, hit.rng.clone()))
+    }),
+};
 
 /// A line with a transit time.
 pub struct Delay<L> {
@@ -107,6 +153,26 @@ impl<L: Link> Link for Delay<L> {
     }
 }
 
+/// Observations arrive twice.
+pub static DUPLICATE: Descriptor = Descriptor {
+    name: "duplicate",
+    group: Group::Line,
+    parameters: &[Parameter::P],
+    whom: Whom::Anyone,
+    when: When::Between,
+    help: "observations arrive twice",
+    caption: |fault| {
+        format!(
+            "get {} % of observations twice",
+            percent(fault.what.number("p"))
+        )
+    },
+    act: Act::Link(|link, hit| {
+        let p = hit.what.number("p");
+        Box::new(Duplicate::new(link, hit.scope, p, hit.rng.clone()))
+    }),
+};
+
 /// A line that stutters.
 pub struct Duplicate<L> {
     inner: L,
@@ -139,6 +205,26 @@ impl<L: Link> Link for Duplicate<L> {
         self.inner.receive(now_us)
     }
 }
+
+/// Observations change places with the next one.
+pub static REORDER: Descriptor = Descriptor {
+    name: "reorder",
+    group: Group::Line,
+    parameters: &[Parameter::P],
+    whom: Whom::Anyone,
+    when: When::Between,
+    help: "observations change places with the next one",
+    caption: |fault| {
+        format!(
+            "get {} % of observations swapped",
+            percent(fault.what.number("p"))
+        )
+    },
+    act: Act::Link(|link, hit| {
+        let p = hit.what.number("p");
+        Box::new(Reorder::new(link, hit.scope, p, hit.rng.clone()))
+    }),
+};
 
 /// A line on which observations change places.
 pub struct Reorder<L> {
@@ -185,6 +271,26 @@ impl<L: Link> Link for Reorder<L> {
 
 /// Most bytes of a frame that get damaged at once.
 const MOST_DAMAGE: usize = 3;
+
+/// Bytes of an observation's frame are changed on the way.
+pub static CORRUPT: Descriptor = Descriptor {
+    name: "corrupt",
+    group: Group::Line,
+    parameters: &[Parameter::P],
+    whom: Whom::Anyone,
+    when: When::Between,
+    help: "bytes of the frame change on the way; the checksum catches them",
+    caption: |fault| {
+        format!(
+            "get {} % of frames damaged",
+            percent(fault.what.number("p"))
+        )
+    },
+    act: Act::Link(|link, hit| {
+        let p = hit.what.number("p");
+        Box::new(Corrupt::new(link, hit.scope, p, hit.rng.clone()))
+    }),
+};
 
 /// A line that damages frames. The real wire code decides what is still worth delivering.
 pub struct Corrupt<L> {

@@ -5,11 +5,16 @@
 //!    no sense before anything runs ([`BadFault`]).
 //! 2. A [`Plan`] settles once per run what the faults leave open: who is drawn, and the times in
 //!    microseconds. [`Plan::stack`] then wraps an agent's link in the faults that address it.
-//! 3. Faults of boards ([`BoardFault`]) are the [`rig`](crate::rig)'s business: there a process is
-//!    killed or a cable pulled.
-//! 4. The wrappers, by what breaks: the agent itself ([`life`]), its actuator ([`actuator`]), its
-//!    sensor ([`sensor`]), or the line between it and the host ([`line`](mod@line)). Each works over any link
-//!    and holds only within its [`Scope`].
+//! 3. The wrappers, by what breaks: the agent itself ([`life`], [`clock`]), its actuator
+//!    ([`actuator`]), its sensor ([`sensor`]), or the line between it and the host
+//!    ([`line`](mod@line)). Each works over any link and holds only within its [`Scope`]. Faults of
+//!    boards ([`board`](mod@board)) are the [`rig`](crate::rig)'s business: there a process is killed or
+//!    a cable pulled.
+//! 4. A [`Descriptor`] beside each says all that there is to say about it, and [`ALL`] lists them.
+//!
+//! To add a fault, write its wrapper and its descriptor, and add a line to [`ALL`]. One that belongs
+//! to a crate of its own needs no line: [`Fault::new`] takes any descriptor, and [`text::read`] reads
+//! texts with any list of them.
 //!
 //! Two things hold for all of them. What a fault does to one agent depends on the run's seed, the
 //! fault's place in the list and the agent's number, and on nothing else, so results do not depend
@@ -17,10 +22,10 @@
 //! own clock could not.
 //!
 //! ```
-//! use agent_sim::fault::{Fault, Kind, Plan, Run, Who};
+//! use agent_sim::fault::{Fault, Plan, Run, Who, life::CRASH};
 //!
 //! let fault: Fault = "crash,fraction=0.25,at=0.5".parse()?;
-//! assert_eq!(fault, Fault { who: Who::Fraction(0.25), at: 0.5, ..Fault::new(Kind::Crash) });
+//! assert_eq!(fault, Fault { who: Who::Fraction(0.25), at: 0.5, ..Fault::new(&CRASH) });
 //! fault.check(8, 1, [0.0; 2], [1.0; 2])?;
 //!
 //! let problem = problem::published::by_name("heat-1d").unwrap();
@@ -33,35 +38,69 @@
 
 pub mod actuator;
 mod address;
-mod board;
-mod clock;
+pub mod board;
+pub mod clock;
+mod descriptor;
 mod error;
 pub mod life;
 pub mod line;
 mod owned;
+mod parameter;
 mod plan;
 #[cfg(test)]
 mod probe;
 mod scope;
 pub mod sensor;
 pub mod text;
+mod what;
 mod written;
 
 pub use address::{Ids, Region, Who};
 pub use board::BoardFault;
 pub use clock::{Clock, OwnTime};
+pub use descriptor::{Act, Descriptor, Group, Hit, When, Whom, Wrap, listing, names};
 pub use error::BadFault;
 pub use life::Crash;
 pub use owned::OwnedObservation;
+pub use parameter::{Parameter, Presence, Range, Sort};
 pub(crate) use plan::draw_count;
 pub use plan::{Plan, Run};
 pub use scope::Scope;
+pub use what::What;
+
+/// All faults, by what breaks.
+pub static ALL: &[&Descriptor] = &[
+    &life::CRASH,
+    &life::JOIN,
+    &clock::CLOCK,
+    &actuator::STUCK,
+    &actuator::GAIN,
+    &actuator::BIAS,
+    &actuator::INVERT,
+    &actuator::ACTUATOR_NOISE,
+    &sensor::NOISE,
+    &sensor::SENSOR_BIAS,
+    &sensor::DROPOUT,
+    &sensor::FREEZE,
+    &line::LOSS,
+    &line::DELAY,
+    &line::DUPLICATE,
+    &line::REORDER,
+    &line::CORRUPT,
+    &life::BLACKOUT,
+    &board::KILL,
+    &board::HANG,
+    &board::RESTART,
+    &board::CUT,
+    &board::FLOOD,
+    &board::BROWNOUT,
+];
 
 /// Something that goes wrong in a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fault {
     /// What.
-    pub kind: Kind,
+    pub what: What,
     /// For whom.
     pub who: Who,
     /// From when on, as a share of the run.
@@ -70,103 +109,11 @@ pub struct Fault {
     pub until: Option<f64>,
 }
 
-/// What goes wrong.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
-    /// The agent is silent. If the fault ends, it comes back with its memory lost.
-    Crash,
-    /// The agent is not there before the fault's `at`.
-    Join,
-    /// Neither observations nor commands get through.
-    Blackout,
-    /// The actuator does what it did last, or applies this force, whatever it is told.
-    Stuck {
-        /// The force; `None` for that of the last command.
-        value: Option<f64>,
-        /// How fast it goes on in its last direction; `None` for as fast as it did.
-        speed: Option<f64>,
-    },
-    /// Forces come out multiplied.
-    Gain {
-        /// By this.
-        factor: f64,
-        /// Reached steadily over the fault's time instead of at once.
-        drift: bool,
-    },
-    /// Forces come out shifted.
-    Bias {
-        /// By this.
-        value: f64,
-        /// Reached steadily over the fault's time instead of at once.
-        drift: bool,
-    },
-    /// Force and velocity come out with the wrong sign.
-    Invert,
-    /// Gaussian noise on every force.
-    ActuatorNoise {
-        /// Its standard deviation.
-        std: f64,
-    },
-    /// Gaussian noise on every sensed cell.
-    Noise {
-        /// Its standard deviation.
-        std: f64,
-    },
-    /// Every sensed cell is off by the same amount.
-    SensorBias {
-        /// The amount.
-        value: f64,
-    },
-    /// Sensed cells read NaN: a dead sensor that says so.
-    Dropout {
-        /// Probability for each cell at each step.
-        p: f64,
-    },
-    /// The sensor shows the patch that it had when the fault began.
-    Freeze,
-    /// Observations get lost.
-    Loss {
-        /// Probability for each.
-        p: f64,
-    },
-    /// Observations come late.
-    Delay {
-        /// By this many sends,
-        steps: u32,
-        /// and by 0 to this many more, drawn for each.
-        jitter: u32,
-    },
-    /// Observations arrive twice.
-    Duplicate {
-        /// Probability for each.
-        p: f64,
-    },
-    /// Observations change places with the next one.
-    Reorder {
-        /// Probability for each.
-        p: f64,
-    },
-    /// Bytes of an observation's frame are changed on the way.
-    Corrupt {
-        /// Probability for each frame.
-        p: f64,
-    },
-    /// Agents' clocks are not synchronised; the swarm's schedule asks [`Plan::clock`] for them.
-    Clock {
-        /// Clocks run fast or slow by up to this share.
-        rate: f64,
-        /// Periods begin up to this share of a period late.
-        phase: f64,
-    },
-    /// Something happens to a board or its cable, for real; the [`rig`](crate::rig) sees to it.
-    Board(BoardFault),
-}
-
 impl Fault {
     /// A fault of all agents over the whole run.
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(what: impl Into<What>) -> Self {
         Self {
-            kind,
+            what: what.into(),
             who: Who::All,
             at: 0.0,
             until: None,
@@ -192,80 +139,45 @@ impl Fault {
 
     /// What can be said against the fault's numbers before the problem is known.
     fn check_values(&self) -> Result<(), BadFault> {
-        let kind = self.kind.name();
-        let takes = text::takes(kind);
-        if let Some((given, _)) = (self.parameters().into_iter()).find(|(p, _)| !takes.contains(p))
-        {
+        let kind = self.what.kind;
+        let takes = kind.takes();
+        let written = self.written().into_iter().map(|(parameter, _)| parameter);
+        if let Some(given) = written.into_iter().find(|name| !takes.contains(name)) {
             return Err(BadFault::UnknownParameter {
                 kind,
                 given: given.to_owned(),
                 nearest: None,
             });
         }
-        let within = |parameter, value: f64, allowed: bool, range| match allowed {
-            true => Ok(()),
-            false => Err(BadFault::OutOfRange {
-                parameter,
-                value,
-                range,
-            }),
-        };
-        let share = |parameter, value: f64| {
-            let allowed = (0.0..=1.0).contains(&value);
-            within(parameter, value, allowed, "between 0 and 1")
-        };
-        let finite =
-            |parameter, value: f64| within(parameter, value, value.is_finite(), "a finite number");
-        match self.kind {
-            Kind::Stuck { value, speed } => {
-                finite("value", value.unwrap_or(0.0))?;
-                let speed = speed.unwrap_or(0.0);
-                let allowed = speed.is_finite() && speed >= 0.0;
-                within("speed", speed, allowed, "finite and not below 0")?;
-            }
-            Kind::Bias { value, .. } | Kind::SensorBias { value } => finite("value", value)?,
-            Kind::Gain { factor, .. } => finite("factor", factor)?,
-            Kind::Noise { std } | Kind::ActuatorNoise { std } => {
-                let allowed = std.is_finite() && std >= 0.0;
-                within("std", std, allowed, "finite and not below 0")?;
-            }
-            Kind::Dropout { p }
-            | Kind::Loss { p }
-            | Kind::Duplicate { p }
-            | Kind::Reorder { p }
-            | Kind::Corrupt { p } => share("p", p)?,
-            Kind::Clock { rate, phase } => {
-                let allowed = (0.0..1.0).contains(&rate);
-                within("rate", rate, allowed, "at least 0 and below 1")?;
-                share("phase", phase)?;
-            }
-            Kind::Blackout if !matches!(self.who, Who::Region(_)) => {
-                return Err(BadFault::Missing {
-                    kind,
-                    parameter: "region",
-                });
-            }
-            Kind::Crash
-            | Kind::Join
-            | Kind::Blackout
-            | Kind::Invert
-            | Kind::Freeze
-            | Kind::Delay { .. }
-            | Kind::Board(_) => {}
+        self.what.check_given()?;
+        self.what.check_ranges()?;
+        if kind.whom == Whom::Region && !matches!(self.who, Who::Region(_)) {
+            return Err(BadFault::Missing {
+                kind,
+                parameter: "region".to_owned(),
+            });
         }
         match self.who {
-            Who::Fraction(fraction) => share("fraction", fraction)?,
-            Who::Cluster(fraction) => share("cluster", fraction)?,
+            Who::Fraction(fraction) => Range::SHARE.check("fraction", fraction)?,
+            Who::Cluster(fraction) => Range::SHARE.check("cluster", fraction)?,
             _ => {}
         }
-        share("at", self.at)?;
+        Range::SHARE.check("at", self.at)?;
         if let Some(until) = self.until {
-            share("until", until)?;
+            Range::SHARE.check("until", until)?;
             if self.at >= until {
                 return Err(BadFault::EndsBeforeItBegins { at: self.at, until });
             }
         }
         Ok(())
+    }
+
+    /// What it does to boards, if it is boards that it happens to.
+    pub fn on_board(&self) -> Option<&'static BoardFault> {
+        match &self.what.kind.act {
+            Act::Board(fault) => Some(fault),
+            Act::Link(_) | Act::Clock(_) => None,
+        }
     }
 
     /// The fault in a few words, for the caption of a picture that shows its time otherwise.
@@ -294,51 +206,15 @@ impl Fault {
                 }
             }
         };
-        let what = match self.kind {
-            Kind::Crash if self.until.is_some() => "crash and restart".to_owned(),
-            Kind::Crash => "crash".to_owned(),
-            Kind::Join => "join late".to_owned(),
-            Kind::Blackout => "lose contact".to_owned(),
-            Kind::Stuck { value, speed } => {
-                let at = [("force", value), ("speed", speed)].into_iter();
-                let at = at.filter_map(|(name, value)| Some(format!("{name} {}", value?)));
-                match at.collect::<Vec<_>>().join(" and ").as_str() {
-                    "" => "are stuck".to_owned(),
-                    at => format!("are stuck at {at}"),
-                }
-            }
-            Kind::Gain { factor, drift } => {
-                format!("{} {factor} times their force", verb("apply", drift))
-            }
-            Kind::Bias { value, drift } => {
-                format!("{} {value:+} of force", verb("add", drift))
-            }
-            Kind::Invert => "act with the wrong sign".to_owned(),
-            Kind::ActuatorNoise { std } => format!("act with noise of {std}"),
-            Kind::Noise { std } => format!("sense with noise of {std}"),
-            Kind::SensorBias { value } => format!("sense with an offset of {value:+}"),
-            Kind::Dropout { p } => format!("lose {} % of their cells", percent(p)),
-            Kind::Freeze => "sense a frozen patch".to_owned(),
-            Kind::Loss { p } => format!("lose {} % of their observations", percent(p)),
-            Kind::Delay { steps, jitter: 0 } => format!("see {steps} steps late"),
-            Kind::Delay { steps, jitter } => {
-                let most = u64::from(steps) + u64::from(jitter);
-                format!("see {steps} to {most} steps late")
-            }
-            Kind::Duplicate { p } => format!("get {} % of observations twice", percent(p)),
-            Kind::Reorder { p } => format!("get {} % of observations swapped", percent(p)),
-            Kind::Corrupt { p } => format!("get {} % of frames damaged", percent(p)),
-            Kind::Clock { .. } => "have clocks of their own".to_owned(),
-            Kind::Board(fault) => fault.describe(self.until.is_some()).to_owned(),
-        };
-        format!("{who} {what}")
+        format!("{who} {}", (self.what.kind.caption)(self))
     }
-}
 
-fn verb(verb: &str, drift: bool) -> String {
-    match drift {
-        true => format!("come to {verb}"),
-        false => verb.to_owned(),
+    /// The first text for a fault that is there for good, the second for one that ends.
+    fn lasting(&self, for_good: &str, for_a_while: &str) -> String {
+        match self.until {
+            None => for_good.to_owned(),
+            Some(_) => for_a_while.to_owned(),
+        }
     }
 }
 
@@ -360,7 +236,7 @@ mod tests {
 
     #[test]
     fn refusals_name_the_value_and_what_is_allowed() {
-        let crash = Fault::new(Kind::Crash);
+        let crash = Fault::new(&life::CRASH);
         let with = |who| Fault {
             who,
             ..crash.clone()
@@ -373,27 +249,27 @@ mod tests {
                 with(Who::Cluster(-1.0)),
                 &["cluster is -1", "between 0 and 1"],
             ),
-            (Fault::new(Kind::Loss { p: 2.0 }), &["p is 2", "between 0"]),
-            (Fault::new(Kind::Noise { std: -0.1 }), &["-0.1", "below 0"]),
             (
-                Fault::new(Kind::Gain {
-                    factor: f64::INFINITY,
-                    drift: false,
-                }),
+                Fault::new(line::LOSS.with("p", 2.0)),
+                &["p is 2", "between 0"],
+            ),
+            (
+                Fault::new(sensor::NOISE.with("std", -0.1)),
+                &["-0.1", "below 0"],
+            ),
+            (
+                Fault::new(actuator::GAIN.with("factor", f64::INFINITY)),
                 &["inf", "finite"],
             ),
             (
-                Fault::new(Kind::Clock {
-                    rate: 1.0,
-                    phase: 0.0,
-                }),
+                Fault::new(clock::CLOCK.with("rate", 1)),
                 &["rate is 1", "below 1"],
             ),
-            (Fault::new(Kind::Blackout), &["blackout", "region"]),
+            (Fault::new(&life::BLACKOUT), &["blackout", "region"]),
             (
                 Fault {
                     until: Some(0.5),
-                    ..Fault::new(Kind::Join)
+                    ..Fault::new(&life::JOIN)
                 },
                 &["join has no parameter 'until'"],
             ),

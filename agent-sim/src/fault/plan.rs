@@ -1,14 +1,11 @@
 //! What the faults of a run come to: who, exactly when, and with which random numbers.
 
-use super::actuator::{ActuatorNoise, Bias, Gain, Invert, Onset, Stuck};
-use super::life::{Blackout, Crash, Join, Reset, Restartable};
-use super::line::{Corrupt, Delay, Duplicate, Loss, Reorder};
-use super::sensor::{Dropout, Freeze, Noise, SensorBias};
-use super::{Clock, Fault, Kind, OwnTime, Scope, Who};
+use super::life::{Reset, Restartable};
+use super::{Act, Clock, Fault, Hit, OwnTime, Scope, What, When, Who};
 use crate::link::Link;
 use problem::grid::Grid;
+use rand::SeedableRng;
 use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// The run that faults are planned for.
@@ -44,12 +41,12 @@ pub struct Plan {
 
 #[derive(Debug, Clone)]
 struct Planned {
-    kind: Kind,
+    what: What,
     scope: Scope,
     /// When a drift is complete: at the fault's end, or at the run's.
     end_us: u64,
-    /// Whether a crash is followed by a restart.
-    ends: bool,
+    /// Whether the agent restarts when it is over.
+    restarts: bool,
     /// In ascending order; `None` for all, if perhaps only in some region.
     victims: Option<Vec<usize>>,
 }
@@ -77,13 +74,10 @@ impl Plan {
                 Who::Boards { .. } => (None, Some(Vec::new())),
             };
             Planned {
-                kind: fault.kind,
-                scope: match fault.kind {
-                    Kind::Join => Scope::new(0, Some(at_us), region),
-                    _ => Scope::new(at_us, until_us, region),
-                },
+                what: fault.what.clone(),
+                scope: Scope::new(at_us, until_us, region),
                 end_us: until_us.unwrap_or(run.time_us(1.0)),
-                ends: until_us.is_some(),
+                restarts: fault.what.kind.when == When::UntilRestart && until_us.is_some(),
                 victims,
             }
         });
@@ -101,7 +95,7 @@ impl Plan {
 
     /// Whether agents act by clocks of their own.
     pub fn has_clocks(&self) -> bool {
-        let clock = |planned: &Planned| matches!(planned.kind, Kind::Clock { .. });
+        let clock = |planned: &Planned| matches!(planned.what.kind.act, Act::Clock(_));
         self.planned.iter().any(clock)
     }
 
@@ -111,18 +105,16 @@ impl Plan {
             rate: 1.0,
             phase: 0.0,
         };
-        self.of(agent)
-            .fold(exact, |clock, (index, planned)| match planned.kind {
-                Kind::Clock { rate, phase } => {
-                    let mut rng = self.rng(index, agent);
-                    let off = rate * (2.0 * rng.random::<f64>() - 1.0);
-                    Clock {
-                        rate: clock.rate * (1.0 + off),
-                        phase: clock.phase + phase * rng.random::<f64>(),
-                    }
-                }
-                _ => clock,
-            })
+        self.of(agent).fold(exact, |clock, (index, planned)| {
+            let Act::Clock(draw) = planned.what.kind.act else {
+                return clock;
+            };
+            let own = draw(&planned.what, &mut self.rng(index, agent));
+            Clock {
+                rate: clock.rate * own.rate,
+                phase: clock.phase + own.phase,
+            }
+        })
     }
 
     /// The link to `agent` with all that is wrong with it. `fresh` makes the bare link, and makes it
@@ -134,9 +126,8 @@ impl Plan {
         fresh: impl Fn() -> L + Send + 'l,
     ) -> Box<dyn Link + 'l> {
         let reset = Reset::default();
-        let restarts =
-            |(_, planned): (usize, &Planned)| planned.kind == Kind::Crash && planned.ends;
-        let bare: Box<dyn Link + 'l> = match self.of(agent).any(restarts) {
+        let restarts = self.of(agent).any(|(_, planned)| planned.restarts);
+        let bare: Box<dyn Link + 'l> = match restarts {
             true => Box::new(Restartable::new(fresh, reset.clone())),
             false => Box::new(fresh()),
         };
@@ -145,8 +136,18 @@ impl Plan {
             false => bare,
         };
         self.of(agent).fold(bare, |link, (index, planned)| {
-            let rng = || self.rng(index, agent);
-            planned.wrap(link, rng, &reset)
+            // A clock is nearest to the agent of all, see above, and the rig breaks boards themselves.
+            let Act::Link(wrap) = planned.what.kind.act else {
+                return link;
+            };
+            let hit = Hit {
+                what: &planned.what,
+                scope: planned.scope,
+                end_us: planned.end_us,
+                reset: &reset,
+                rng: self.rng(index, agent),
+            };
+            wrap(link, &hit)
         })
     }
 
@@ -162,59 +163,6 @@ impl Plan {
         // Above those of episodes, which are numbered from 0, and below those of `draw`.
         rng.set_stream(((index as u64 + 1) << 32) | agent as u64);
         rng
-    }
-}
-
-impl Planned {
-    fn wrap<'l>(
-        &self,
-        link: Box<dyn Link + 'l>,
-        rng: impl Fn() -> ChaCha8Rng,
-        reset: &Reset,
-    ) -> Box<dyn Link + 'l> {
-        let scope = self.scope;
-        let onset = |drift| match drift {
-            true => Onset::Drift {
-                end_us: self.end_us,
-            },
-            false => Onset::Sudden,
-        };
-        match self.kind {
-            Kind::Crash => Box::new(Crash::within(link, scope, reset.clone())),
-            Kind::Join => Box::new(Join::new(link, scope)),
-            Kind::Blackout => Box::new(Blackout::new(link, scope)),
-            Kind::Stuck { value, speed } => Box::new(Stuck::new(
-                link,
-                scope,
-                value.map(|force| force as f32),
-                speed.map(|speed| speed as f32),
-            )),
-            Kind::Gain { factor, drift } => {
-                Box::new(Gain::new(link, scope, factor as f32, onset(drift)))
-            }
-            Kind::Bias { value, drift } => {
-                Box::new(Bias::new(link, scope, value as f32, onset(drift)))
-            }
-            Kind::Invert => Box::new(Invert::new(link, scope)),
-            Kind::ActuatorNoise { std } => {
-                Box::new(ActuatorNoise::new(link, scope, std as f32, rng()))
-            }
-            Kind::Noise { std } => Box::new(Noise::new(link, scope, std as f32, rng())),
-            Kind::SensorBias { value } => Box::new(SensorBias::new(link, scope, value as f32)),
-            Kind::Dropout { p } => Box::new(Dropout::new(link, scope, p, rng())),
-            Kind::Freeze => Box::new(Freeze::new(link, scope)),
-            Kind::Loss { p } => Box::new(Loss::new(link, scope, p, rng())),
-            Kind::Delay { steps, jitter } => {
-                Box::new(Delay::new(link, scope, steps, jitter, rng()))
-            }
-            Kind::Duplicate { p } => Box::new(Duplicate::new(link, scope, p, rng())),
-            Kind::Reorder { p } => Box::new(Reorder::new(link, scope, p, rng())),
-            Kind::Corrupt { p } => Box::new(Corrupt::new(link, scope, p, rng())),
-            // Nearest to the agent of all, see `stack`; the swarm's schedule asks for it too.
-            Kind::Clock { .. } => link,
-            // The rig breaks the board itself.
-            Kind::Board(_) => link,
-        }
     }
 }
 
@@ -252,6 +200,7 @@ pub(crate) fn draw_count(count: usize, agents: usize, seed: u64, index: usize) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::ALL;
     use crate::fault::probe::{Log, drive, forces};
     use problem::grid::Edge;
 
@@ -395,5 +344,28 @@ mod tests {
             phase: 0.0,
         };
         assert_eq!(plan.clock(99), exact);
+    }
+
+    /// With all that it takes and with as little as it needs, over a hundred steps: a chance of a
+    /// tenth that nothing happens for so long is below 3e-5.
+    #[test]
+    fn every_fault_of_an_agent_does_something_and_says_so() {
+        let told = |faults: &[&str]| {
+            let log = Log::default();
+            let told = drive(&mut plan(faults, 1).stack(0, || log.probe()), 100);
+            (told, log.all())
+        };
+        for kind in ALL {
+            let usage = kind.usage();
+            let needed = usage.split('[').next().unwrap().replace('…', "0.2..0.6");
+            for mut text in [kind.example(), needed] {
+                if kind.when.takes().contains(&"at") {
+                    text += ",at=0.5";
+                }
+                let on_board = matches!(kind.act, Act::Board(_));
+                assert_eq!(told(&[&text]) == told(&[]), on_board, "{text}");
+                assert_ne!(text.parse::<Fault>().unwrap().describe(8), "");
+            }
+        }
     }
 }

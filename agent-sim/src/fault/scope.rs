@@ -24,6 +24,11 @@ impl Scope {
         }
     }
 
+    /// The time before it, in the same region.
+    pub fn before(&self) -> Self {
+        Self::new(0, Some(self.from_us), self.region)
+    }
+
     /// Whether the fault holds for the agent that makes this observation. Every observation that
     /// passes must be shown here: a region knows agents only by the positions in them.
     pub fn covers(&mut self, observation: &Observation<'_>) -> bool {

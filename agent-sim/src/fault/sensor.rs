@@ -2,7 +2,10 @@
 //! stay right. The coarse picture of the whole is sensed as the patch is: its cells get the same
 //! noise, offset and gaps, drawn for each agent by itself, and freeze with it.
 
-use super::{OwnedObservation, Scope};
+use super::{
+    Act, Descriptor, Group, OwnedObservation, Parameter, Presence, Range, Scope, Sort, When, Whom,
+    percent,
+};
 use crate::link::{Link, LinkError};
 use agent_core::agent::Action;
 use agent_core::message::{Observation, Overview, Patch, Samples};
@@ -35,6 +38,26 @@ fn send_read_as(
         ..*observation
     })
 }
+
+/// Gaussian noise on every sensed cell.
+pub static NOISE: Descriptor = Descriptor {
+    name: "noise",
+    group: Group::Sensor,
+    parameters: &[Parameter::new(
+        "std",
+        Sort::Number(Range::NOT_NEGATIVE),
+        Presence::Needed,
+        "0.1",
+    )],
+    whom: Whom::Anyone,
+    when: When::Between,
+    help: "Gaussian noise on every cell",
+    caption: |fault| format!("sense with noise of {}", fault.what.number("std")),
+    act: Act::Link(|link, hit| {
+        let std = hit.what.number("std") as f32;
+        Box::new(Noise::new(link, hit.scope, std, hit.rng.clone()))
+    }),
+};
 
 /// A sensor with Gaussian noise, drawn anew for each cell and step.
 pub struct Noise<L> {
@@ -75,6 +98,26 @@ impl<L: Link> Link for Noise<L> {
     }
 }
 
+/// Every sensed cell is off by the same amount.
+pub static SENSOR_BIAS: Descriptor = Descriptor {
+    name: "sensor-bias",
+    group: Group::Sensor,
+    parameters: &[Parameter::new(
+        "value",
+        Sort::Number(Range::FINITE),
+        Presence::Needed,
+        "0.5",
+    )],
+    whom: Whom::Anyone,
+    when: When::Between,
+    help: "every cell is off by the same amount",
+    caption: |fault| format!("sense with an offset of {:+}", fault.what.number("value")),
+    act: Act::Link(|link, hit| {
+        let value = hit.what.number("value") as f32;
+        Box::new(SensorBias::new(link, hit.scope, value))
+    }),
+};
+
 /// A sensor whose zero has moved.
 pub struct SensorBias<L> {
     inner: L,
@@ -108,6 +151,21 @@ impl<L: Link> Link for SensorBias<L> {
         self.inner.receive(now_us)
     }
 }
+
+/// Sensed cells read NaN: a dead sensor that says so.
+pub static DROPOUT: Descriptor = Descriptor {
+    name: "dropout",
+    group: Group::Sensor,
+    parameters: &[Parameter::P],
+    whom: Whom::Anyone,
+    when: When::Between,
+    help: "cells read NaN",
+    caption: |fault| format!("lose {} % of their cells", percent(fault.what.number("p"))),
+    act: Act::Link(|link, hit| {
+        let p = hit.what.number("p");
+        Box::new(Dropout::new(link, hit.scope, p, hit.rng.clone()))
+    }),
+};
 
 /// A sensor with cells that fail now and then, and say so by reading NaN.
 pub struct Dropout<L> {
@@ -149,6 +207,18 @@ impl<L: Link> Link for Dropout<L> {
         self.inner.receive(now_us)
     }
 }
+
+/// The sensor shows the patch that it had when the fault began.
+pub static FREEZE: Descriptor = Descriptor {
+    name: "freeze",
+    group: Group::Sensor,
+    parameters: &[],
+    whom: Whom::Anyone,
+    when: When::Between,
+    help: "shows what it saw when the fault began",
+    caption: |_| "sense a frozen patch".to_owned(),
+    act: Act::Link(|link, hit| Box::new(Freeze::new(link, hit.scope))),
+};
 
 /// A sensor that shows the same picture for ever.
 pub struct Freeze<L> {

@@ -8,108 +8,17 @@
 //! at = 0.5
 //! ```
 //!
-//! | fault | what it takes | what it does |
-//! | --- | --- | --- |
-//! | `crash` | `restart` (same as `until`) | silence; after `until` a fresh agent |
-//! | `join` | | not there before `at` |
-//! | `blackout` | `region` | no observations, no commands |
-//! | `stuck` | `value`, `speed` | the actuator keeps its last command, or this force, or moves on this fast |
-//! | `gain` | `factor`, `drift` | forces times a factor |
-//! | `bias` | `value`, `drift` | forces plus an offset |
-//! | `invert` | | force and velocity change sign |
-//! | `actuator-noise` | `std` | Gaussian noise on every force |
-//! | `noise` | `std` | Gaussian noise on every cell |
-//! | `sensor-bias` | `value` | an offset on every cell |
-//! | `dropout` | `p` | cells read NaN |
-//! | `freeze` | | the patch of `at` for ever |
-//! | `loss` | `p` | observations do not arrive |
-//! | `delay` | `steps`, `jitter` | observations arrive late |
-//! | `duplicate` | `p` | observations arrive twice |
-//! | `reorder` | `p` | observations arrive after the next one |
-//! | `corrupt` | `p` | one to three bytes of a frame change |
-//! | `clock` | `rate`, `phase` | clocks run apart |
-//! | `kill`, `hang`, `restart`, `cut`, `flood`, `brownout` | `link`, `count` | what happens to [boards](BoardFault) |
-//!
-//! All but `clock` take `at` and `until`, shares of the run, which is meant as a whole without them.
-//! One of `fraction=0.3`, `cluster=0.3`, `ids=0+3+10..20` and `region=0.2..0.6x0.1..0.4` says who is
-//! meant, instead of all agents.
+//! A fault takes the parameters that its [`Descriptor`] names, and those that say who is meant and
+//! when: one of `fraction=0.3`, `cluster=0.3`, `ids=0+3+10..20` and `region=0.2..0.6x0.1..0.4` instead
+//! of all agents, `at` and `until` as shares of the run, which is meant as a whole without them.
+//! [`listing`](super::listing) has all faults.
 
 use super::written::Value;
-use super::{BadFault, BoardFault, Fault, Kind, Who};
+use super::{ALL, BadFault, Descriptor, Fault, What, Who, Whom};
 use crate::rig::LinkKind;
 use serde::de::{self, Deserialize, Deserializer, MapAccess};
 use std::fmt;
 use std::str::FromStr;
-
-/// The faults, each with a text that shows how to write it.
-const EXAMPLES: [(&str, &str); 24] = [
-    ("crash", "crash,fraction=0.3,at=0.5"),
-    ("join", "join,fraction=0.5,at=0.5"),
-    ("blackout", "blackout,region=0.2..0.6,at=0.3,until=0.6"),
-    ("stuck", "stuck,value=5"),
-    ("gain", "gain,factor=0.5"),
-    ("bias", "bias,value=5"),
-    ("invert", "invert,ids=0"),
-    ("actuator-noise", "actuator-noise,std=0.1"),
-    ("noise", "noise,std=0.1"),
-    ("sensor-bias", "sensor-bias,value=0.1"),
-    ("dropout", "dropout,p=0.1"),
-    ("freeze", "freeze,at=0.5"),
-    ("loss", "loss,p=0.1"),
-    ("delay", "delay,steps=2,jitter=1"),
-    ("duplicate", "duplicate,p=0.1"),
-    ("reorder", "reorder,p=0.1"),
-    ("corrupt", "corrupt,p=0.1"),
-    ("clock", "clock,rate=0.02,phase=1"),
-    ("kill", "kill,link=qemu,count=2,at=0.3"),
-    ("hang", "hang,count=1,at=0.3,until=0.6"),
-    ("restart", "restart,count=1,at=0.5"),
-    ("cut", "cut,count=1,at=0.3,until=0.6"),
-    ("flood", "flood,at=0.3,until=0.6"),
-    ("brownout", "brownout,count=1,at=0.5"),
-];
-
-/// Names of all faults.
-pub fn names() -> Vec<&'static str> {
-    EXAMPLES.iter().map(|(name, _)| *name).collect()
-}
-
-/// How to write the fault of that name.
-pub(super) fn example(kind: &str) -> &'static str {
-    let found = EXAMPLES.iter().find(|(name, _)| *name == kind);
-    found.map_or("", |(_, example)| *example)
-}
-
-/// The parameters of the fault of that name.
-pub fn takes(kind: &str) -> Vec<&'static str> {
-    let own: &[&str] = match kind {
-        "crash" => &["restart"],
-        "stuck" => &["value", "speed"],
-        "sensor-bias" => &["value"],
-        "gain" => &["factor", "drift"],
-        "bias" => &["value", "drift"],
-        "noise" | "actuator-noise" => &["std"],
-        "dropout" | "loss" | "duplicate" | "reorder" | "corrupt" => &["p"],
-        "delay" => &["steps", "jitter"],
-        "clock" => &["rate", "phase"],
-        _ => &[],
-    };
-    let on_board = BoardFault::by_name(kind);
-    let whom: &[&str] = match kind {
-        _ if on_board.is_some() => &["link", "count", "ids"],
-        "blackout" => &["region"],
-        // An agent has one clock for the whole run, wherever it goes.
-        "clock" => &["fraction", "cluster", "ids"],
-        _ => &["fraction", "cluster", "ids", "region"],
-    };
-    let when: &[&str] = match kind {
-        "clock" => &[],
-        "join" => &["at"],
-        _ if matches!(on_board, Some(BoardFault::Kill | BoardFault::Brownout)) => &["at"],
-        _ => &["at", "until"],
-    };
-    [own, whom, when].concat()
-}
 
 /// The one of `known` that `given` is most likely meant to be.
 fn nearest(given: &str, known: &[&'static str]) -> Option<&'static str> {
@@ -121,7 +30,7 @@ fn nearest(given: &str, known: &[&'static str]) -> Option<&'static str> {
 
 /// Parameters by name, as text, until they are taken for a fault of this kind.
 struct Given {
-    kind: &'static str,
+    kind: &'static Descriptor,
     values: Vec<(&'static str, String)>,
 }
 
@@ -129,15 +38,17 @@ impl Given {
     fn new(
         kind: &str,
         given: impl IntoIterator<Item = (String, String)>,
+        among: &[&'static Descriptor],
     ) -> Result<Self, BadFault> {
-        let names = names();
-        let Some(kind) = names.iter().copied().find(|name| *name == kind) else {
+        let Some(kind) = among.iter().find(|known| known.name == kind) else {
+            let known: Vec<_> = among.iter().map(|known| known.name).collect();
             return Err(BadFault::UnknownKind {
                 given: kind.to_owned(),
-                nearest: nearest(kind, &names),
+                nearest: nearest(kind, &known),
+                known,
             });
         };
-        let known = takes(kind);
+        let known = kind.takes();
         let mut values: Vec<(&'static str, String)> = Vec::new();
         for (name, text) in given {
             let Some(parameter) = known.iter().copied().find(|known| *known == name) else {
@@ -180,17 +91,6 @@ impl Given {
         self.optional(parameter, "a number")
     }
 
-    fn needed(&self, parameter: &'static str) -> Result<f64, BadFault> {
-        self.number(parameter)?.ok_or(self.missing(parameter))
-    }
-
-    fn missing(&self, parameter: &'static str) -> BadFault {
-        BadFault::Missing {
-            kind: self.kind,
-            parameter,
-        }
-    }
-
     /// At most one of two parameters.
     fn apart(&self, first: &'static str, second: &'static str) -> Result<(), BadFault> {
         match (self.text(first), self.text(second)) {
@@ -199,72 +99,19 @@ impl Given {
         }
     }
 
-    fn drift(&self) -> Result<bool, BadFault> {
-        let drift = self.optional("drift", "true or false")?;
-        Ok(drift.unwrap_or(false))
-    }
-
-    fn kind(&self) -> Result<Kind, BadFault> {
-        Ok(match self.kind {
-            "crash" => Kind::Crash,
-            "join" => Kind::Join,
-            "blackout" => Kind::Blackout,
-            "stuck" => Kind::Stuck {
-                value: self.number("value")?,
-                speed: self.number("speed")?,
-            },
-            "gain" => Kind::Gain {
-                factor: self.needed("factor")?,
-                drift: self.drift()?,
-            },
-            "bias" => Kind::Bias {
-                value: self.needed("value")?,
-                drift: self.drift()?,
-            },
-            "invert" => Kind::Invert,
-            "actuator-noise" => Kind::ActuatorNoise {
-                std: self.needed("std")?,
-            },
-            "noise" => Kind::Noise {
-                std: self.needed("std")?,
-            },
-            "sensor-bias" => Kind::SensorBias {
-                value: self.needed("value")?,
-            },
-            "freeze" => Kind::Freeze,
-            "delay" => {
-                let whole = "a whole number, 0 or more";
-                Kind::Delay {
-                    steps: (self.optional("steps", whole)?).ok_or(self.missing("steps"))?,
-                    jitter: self.optional("jitter", whole)?.unwrap_or(0),
-                }
+    fn what(&self) -> Result<What, BadFault> {
+        let mut what = What::from(self.kind);
+        for parameter in self.kind.parameters {
+            if let Some(text) = self.text(parameter.name) {
+                what.set(parameter.name, text)?;
             }
-            "clock" => {
-                let (rate, phase) = (self.number("rate")?, self.number("phase")?);
-                if rate.or(phase).is_none() {
-                    return Err(self.missing("rate or phase"));
-                }
-                Kind::Clock {
-                    rate: rate.unwrap_or(0.0),
-                    phase: phase.unwrap_or(0.0),
-                }
-            }
-            name if let Some(fault) = BoardFault::by_name(name) => Kind::Board(fault),
-            chance => {
-                let p = self.needed("p")?;
-                match chance {
-                    "dropout" => Kind::Dropout { p },
-                    "loss" => Kind::Loss { p },
-                    "duplicate" => Kind::Duplicate { p },
-                    "reorder" => Kind::Reorder { p },
-                    _ => Kind::Corrupt { p },
-                }
-            }
-        })
+        }
+        what.check_given()?;
+        Ok(what)
     }
 
     fn who(&self) -> Result<Who, BadFault> {
-        if BoardFault::by_name(self.kind).is_some() && self.text("ids").is_none() {
+        if self.kind.whom == Whom::Boards && self.text("ids").is_none() {
             return Ok(Who::Boards {
                 link: self.optional("link", LinkKind::NAMES)?,
                 count: self.optional("count", "a whole number, 0 or more")?,
@@ -302,7 +149,7 @@ impl Given {
 
     fn fault(self) -> Result<Fault, BadFault> {
         let fault = Fault {
-            kind: self.kind()?,
+            what: self.what()?,
             who: self.who()?,
             at: self.number("at")?.unwrap_or(0.0),
             until: self.until()?,
@@ -316,16 +163,21 @@ impl FromStr for Fault {
     type Err = BadFault;
 
     fn from_str(text: &str) -> Result<Self, BadFault> {
-        let mut parts = text.split(',').map(str::trim);
-        let kind = parts.next().unwrap_or_default();
-        let parameters = parts.map(|part| match part.split_once('=') {
-            Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
-            None => Err(BadFault::NotAParameter {
-                part: part.to_owned(),
-            }),
-        });
-        Given::new(kind, parameters.collect::<Result<Vec<_>, _>>()?)?.fault()
+        read(text, ALL)
     }
+}
+
+/// The fault that a text says, of those of a list.
+pub fn read(text: &str, among: &[&'static Descriptor]) -> Result<Fault, BadFault> {
+    let mut parts = text.split(',').map(str::trim);
+    let kind = parts.next().unwrap_or_default();
+    let parameters = parts.map(|part| match part.split_once('=') {
+        Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        None => Err(BadFault::NotAParameter {
+            part: part.to_owned(),
+        }),
+    });
+    Given::new(kind, parameters.collect::<Result<Vec<_>, _>>()?, among)?.fault()
 }
 
 impl<'de> Deserialize<'de> for Fault {
@@ -353,7 +205,7 @@ impl<'de> de::Visitor<'de> for Table {
             }
         }
         let kind = kind.ok_or(BadFault::NoKind).map_err(de::Error::custom)?;
-        Given::new(&kind, parameters)
+        Given::new(&kind, parameters, ALL)
             .and_then(Given::fault)
             .map_err(de::Error::custom)
     }
@@ -362,6 +214,7 @@ impl<'de> de::Visitor<'de> for Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::{life::CRASH, line::DELAY};
     use proptest::prelude::*;
 
     fn refusal(text: &str) -> String {
@@ -370,9 +223,10 @@ mod tests {
 
     #[test]
     fn every_fault_reads_from_its_example() {
-        for (name, example) in EXAMPLES {
+        for kind in ALL {
+            let example = kind.example();
             let fault: Fault = example.parse().unwrap();
-            assert_eq!(fault.kind.name(), name);
+            assert_eq!(fault.what.kind.name, kind.name);
             assert_eq!(fault.to_string(), example);
         }
     }
@@ -384,16 +238,13 @@ mod tests {
             delay,
             Fault {
                 at: 0.25,
-                ..Fault::new(Kind::Delay {
-                    steps: 2,
-                    jitter: 1
-                })
+                ..Fault::new(DELAY.with("steps", 2).with("jitter", 1))
             }
         );
         let crash: Fault = "crash, ids=0+3+10..20, restart=0.75".parse().unwrap();
         assert_eq!(crash.to_string(), "crash,ids=0+3+10..20,until=0.75");
         let for_good: Fault = "crash,restart=never".parse().unwrap();
-        assert_eq!(for_good, Fault::new(Kind::Crash));
+        assert_eq!(for_good, Fault::new(&CRASH));
     }
 
     #[test]

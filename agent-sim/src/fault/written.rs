@@ -1,6 +1,6 @@
 //! Faults written back as the texts and tables that [`text`](super::text) reads.
 
-use super::{Fault, Kind, Who};
+use super::{Fault, Who};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fmt;
 
@@ -25,75 +25,10 @@ impl fmt::Display for Value {
     }
 }
 
-impl Kind {
-    /// The name that people write.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Crash => "crash",
-            Self::Join => "join",
-            Self::Blackout => "blackout",
-            Self::Stuck { .. } => "stuck",
-            Self::Gain { .. } => "gain",
-            Self::Bias { .. } => "bias",
-            Self::Invert => "invert",
-            Self::ActuatorNoise { .. } => "actuator-noise",
-            Self::Noise { .. } => "noise",
-            Self::SensorBias { .. } => "sensor-bias",
-            Self::Dropout { .. } => "dropout",
-            Self::Freeze => "freeze",
-            Self::Loss { .. } => "loss",
-            Self::Delay { .. } => "delay",
-            Self::Duplicate { .. } => "duplicate",
-            Self::Reorder { .. } => "reorder",
-            Self::Corrupt { .. } => "corrupt",
-            Self::Clock { .. } => "clock",
-            Self::Board(fault) => fault.name(),
-        }
-    }
-
-    fn parameters(&self) -> Vec<(&'static str, Value)> {
-        let number = |name, value: f64| (name, Value::Number(value));
-        let drifting = |first, drift| match drift {
-            true => vec![first, ("drift", Value::Truth(true))],
-            false => vec![first],
-        };
-        match *self {
-            Self::Crash
-            | Self::Join
-            | Self::Blackout
-            | Self::Invert
-            | Self::Freeze
-            | Self::Board(_) => Vec::new(),
-            Self::Stuck { value, speed } => {
-                let value = value.map(|value| number("value", value));
-                let speed = speed.map(|speed| number("speed", speed));
-                value.into_iter().chain(speed).collect()
-            }
-            Self::SensorBias { value } => vec![number("value", value)],
-            Self::Gain { factor, drift } => drifting(number("factor", factor), drift),
-            Self::Bias { value, drift } => drifting(number("value", value), drift),
-            Self::Noise { std } | Self::ActuatorNoise { std } => vec![number("std", std)],
-            Self::Dropout { p }
-            | Self::Loss { p }
-            | Self::Duplicate { p }
-            | Self::Reorder { p }
-            | Self::Corrupt { p } => vec![number("p", p)],
-            Self::Delay { steps, jitter } => {
-                let steps = ("steps", Value::Whole(steps.into()));
-                match jitter {
-                    0 => vec![steps],
-                    _ => vec![steps, ("jitter", Value::Whole(jitter.into()))],
-                }
-            }
-            Self::Clock { rate, phase } => vec![number("rate", rate), number("phase", phase)],
-        }
-    }
-}
-
 impl Fault {
     /// All that has to be written down, in the order in which it is.
-    pub(super) fn parameters(&self) -> Vec<(&'static str, Value)> {
-        let mut all = self.kind.parameters();
+    pub(super) fn written(&self) -> Vec<(&'static str, Value)> {
+        let mut all: Vec<_> = self.what.written().collect();
         match &self.who {
             Who::All => {}
             Who::Fraction(share) => all.push(("fraction", Value::Number(*share))),
@@ -119,8 +54,8 @@ impl Fault {
 /// The text that reads as this fault.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind.name())?;
-        for (name, value) in self.parameters() {
+        f.write_str(self.what.kind.name)?;
+        for (name, value) in self.written() {
             write!(f, ",{name}={value}")?;
         }
         Ok(())
@@ -129,9 +64,9 @@ impl fmt::Display for Fault {
 
 impl Serialize for Fault {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let parameters = self.parameters();
+        let parameters = self.written();
         let mut map = serializer.serialize_map(Some(parameters.len() + 1))?;
-        map.serialize_entry("kind", self.kind.name())?;
+        map.serialize_entry("kind", self.what.kind.name)?;
         for (name, value) in &parameters {
             map.serialize_entry(name, value)?;
         }
@@ -142,59 +77,91 @@ impl Serialize for Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::{Descriptor, Presence, Range, Sort, What, When, Whom};
+    use crate::rig::LinkKind;
     use proptest::prelude::*;
 
-    fn kinds() -> impl Strategy<Value = Kind> {
-        let share = || 0.0..=1.0;
-        let number = || -1e9..1e9;
-        prop_oneof![
-            Just(Kind::Crash),
-            Just(Kind::Invert),
-            Just(Kind::Freeze),
-            (
-                proptest::option::of(number()),
-                proptest::option::of(0.0..1e9)
-            )
-                .prop_map(|(value, speed)| Kind::Stuck { value, speed }),
-            (0.0..1e9).prop_map(|std| Kind::ActuatorNoise { std }),
-            (number(), any::<bool>()).prop_map(|(factor, drift)| Kind::Gain { factor, drift }),
-            (number(), any::<bool>()).prop_map(|(value, drift)| Kind::Bias { value, drift }),
-            (0.0..1e9).prop_map(|std| Kind::Noise { std }),
-            number().prop_map(|value| Kind::SensorBias { value }),
-            share().prop_map(|p| Kind::Dropout { p }),
-            share().prop_map(|p| Kind::Loss { p }),
-            (any::<u32>(), any::<u32>()).prop_map(|(steps, jitter)| Kind::Delay { steps, jitter }),
-            share().prop_map(|p| Kind::Duplicate { p }),
-            share().prop_map(|p| Kind::Reorder { p }),
-            share().prop_map(|p| Kind::Corrupt { p }),
-        ]
+    /// Texts that read as values of that sort.
+    fn value(sort: Sort) -> BoxedStrategy<String> {
+        match sort {
+            Sort::Number(Range { allows, .. }) => prop_oneof![0.0..=1.0, -1e9..1e9]
+                .prop_filter("in range", move |value: &f64| allows(*value))
+                .prop_map(|value| value.to_string())
+                .boxed(),
+            Sort::Whole => any::<u32>().prop_map(|value| value.to_string()).boxed(),
+            Sort::Truth => any::<bool>().prop_map(|value| value.to_string()).boxed(),
+        }
     }
 
-    fn whom() -> impl Strategy<Value = Who> {
+    fn what(kind: &'static Descriptor) -> impl Strategy<Value = What> {
+        let values = kind.parameters.iter().map(|parameter| {
+            let value = value(parameter.sort);
+            match parameter.presence {
+                Presence::Needed | Presence::OneOf(_) => value.prop_map(Some).boxed(),
+                _ => proptest::option::of(value).boxed(),
+            }
+        });
+        values.collect::<Vec<_>>().prop_map(move |values| {
+            let given = kind.parameters.iter().zip(values);
+            given.fold(What::from(kind), |what, (parameter, value)| match value {
+                Some(value) => what.with(parameter.name, value),
+                None => what,
+            })
+        })
+    }
+
+    fn whom(whom: Whom) -> BoxedStrategy<Who> {
         let side = || (-1e3..0.0, 0.0..1e3).prop_map(|(low, high)| format!("{low}..{high}"));
-        prop_oneof![
+        let ids = proptest::collection::vec((0usize..99, 0usize..99), 1..4).prop_map(|pairs| {
+            let range = |(a, more): &(usize, usize)| format!("{a}..{}", a + more);
+            let text: Vec<String> = pairs.iter().map(range).collect();
+            Who::Ids(text.join("+").parse().unwrap())
+        });
+        let region = prop_oneof![
+            side().prop_map(|x| Who::Region(x.parse().unwrap())),
+            (side(), side()).prop_map(|(x, y)| Who::Region(format!("{x}x{y}").parse().unwrap())),
+        ];
+        let agents = prop_oneof![
             Just(Who::All),
             (0.0..=1.0).prop_map(Who::Fraction),
             (0.0..=1.0).prop_map(Who::Cluster),
-            proptest::collection::vec((0usize..99, 0usize..99), 1..4).prop_map(|pairs| {
-                let range = |(a, more): &(usize, usize)| format!("{a}..{}", a + more);
-                let text: Vec<String> = pairs.iter().map(range).collect();
-                Who::Ids(text.join("+").parse().unwrap())
-            }),
-            side().prop_map(|x| Who::Region(x.parse().unwrap())),
-            (side(), side()).prop_map(|(x, y)| Who::Region(format!("{x}x{y}").parse().unwrap())),
-        ]
+        ];
+        let link = proptest::sample::select(vec![LinkKind::Qemu, LinkKind::Serial, LinkKind::Tcp]);
+        let boards = (proptest::option::of(link), proptest::option::of(0..99usize));
+        let boards = boards.prop_map(|(link, count)| Who::Boards { link, count });
+        match whom {
+            Whom::Anyone => prop_oneof![agents, ids, region].boxed(),
+            Whom::Agents => prop_oneof![agents, ids].boxed(),
+            Whom::Region => region.boxed(),
+            Whom::Boards => prop_oneof![boards, ids].boxed(),
+        }
+    }
+
+    fn faults() -> impl Strategy<Value = Fault> {
+        let kinds = proptest::sample::select(super::super::ALL);
+        kinds.prop_flat_map(|kind| {
+            let at = match kind.when {
+                When::Always => Just(0.0).boxed(),
+                _ => (0.0..0.5).boxed(),
+            };
+            let until = match kind.when {
+                When::Always | When::From => Just(None).boxed(),
+                When::Between | When::UntilRestart => proptest::option::of(0.5..=1.0).boxed(),
+            };
+            let parts = (what(kind), whom(kind.whom), at, until);
+            parts.prop_map(|(what, who, at, until)| Fault {
+                what,
+                who,
+                at,
+                until,
+            })
+        })
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
         #[test]
-        fn what_is_written_reads_as_the_same_fault(
-            kind in kinds(),
-            who in whom(),
-            at in 0.0..0.5,
-            until in proptest::option::of(0.5..=1.0),
-        ) {
-            let fault = Fault { kind, who, at, until };
+        fn what_is_written_reads_as_the_same_fault(fault in faults()) {
             let text = fault.to_string();
             let read: Fault = text.parse().unwrap();
             prop_assert_eq!(&read, &fault, "{}", text);

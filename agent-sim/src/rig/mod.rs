@@ -21,13 +21,11 @@ pub use diary::{Diary, Event, State};
 pub use link::BoardLink;
 pub use node::{Node, Payload, cause};
 
-use crate::fault::{BoardFault, Fault, Kind, Who, draw_count};
+use crate::fault::{BoardFault, Fault, Who, draw_count};
 use cable::Cable;
 use link::{Nodes, lock};
 use node_link::device_log::{Decoder, Follower};
-use node_link::{
-    BoardError, BoardOptions, Clock, EmulatedBoard, Machine, NodeStatus, Session, serial, tcp,
-};
+use node_link::{BoardOptions, Clock, EmulatedBoard, Machine, NodeStatus, Session, serial, tcp};
 use rayon::prelude::*;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -138,7 +136,8 @@ pub struct Rig {
 
 /// A fault with everything settled.
 struct Planned {
-    fault: BoardFault,
+    name: &'static str,
+    fault: &'static BoardFault,
     begins: usize,
     ends: Option<usize>,
     victims: Vec<usize>,
@@ -206,13 +205,14 @@ impl Rig {
         let step = |share: f64| (share * steps as f64).round() as usize;
         let mut hit = Vec::new();
         for (index, fault) in faults.iter().enumerate() {
-            let Kind::Board(kind) = fault.kind else {
+            let Some(done) = fault.on_board() else {
                 continue;
             };
             let victims = self.victims(&fault.who, &hit, seed, index);
             hit.extend(&victims);
             self.faults.push(Planned {
-                fault: kind,
+                name: fault.what.kind.name,
+                fault: done,
                 begins: step(fault.at),
                 ends: fault.until.map(step),
                 victims,
@@ -296,12 +296,12 @@ impl Rig {
             for &victim in &planned.victims {
                 let mut node = self.node(victim);
                 if planned.begins == step {
-                    node.note(format!("fault: {}", planned.fault.name()));
-                    planned.begin(&mut node);
+                    node.note(format!("fault: {}", planned.name));
+                    (planned.fault.begin)(&mut node, planned.ends.is_some());
                 }
                 if planned.ends == Some(step) {
-                    node.note(format!("end of fault: {}", planned.fault.name()));
-                    planned.end(&mut node);
+                    node.note(format!("end of fault: {}", planned.name));
+                    (planned.fault.end)(&mut node);
                 }
             }
         }
@@ -330,56 +330,6 @@ impl Rig {
             lines.into_iter().map(move |line| (name.clone(), line))
         });
         lines.collect()
-    }
-}
-
-impl Planned {
-    fn begin(&self, node: &mut Node) {
-        match self.fault {
-            BoardFault::Kill => power(node, EmulatedBoard::kill),
-            BoardFault::Hang => power(node, EmulatedBoard::hang),
-            BoardFault::Restart => {
-                power(node, EmulatedBoard::kill);
-                if self.ends.is_none() {
-                    self.end(node);
-                }
-            }
-            BoardFault::Cut => node.plug.pull(),
-            BoardFault::Flood => node.plug.flood(),
-            BoardFault::Brownout => {
-                if let Err(error) = node.begin_upload() {
-                    node.note(format!("no upload to interrupt: {error}"));
-                }
-                let reset = node.board.as_mut().map(EmulatedBoard::reset);
-                self.must(node, reset);
-                node.await_answer();
-            }
-        }
-    }
-
-    fn end(&self, node: &mut Node) {
-        match self.fault {
-            BoardFault::Hang => power(node, EmulatedBoard::resume),
-            BoardFault::Restart => {
-                let restarted = node.board.as_mut().map(EmulatedBoard::restart);
-                self.must(node, restarted);
-            }
-            BoardFault::Cut | BoardFault::Flood => node.plug.mend(),
-            BoardFault::Kill | BoardFault::Brownout => return,
-        }
-        node.await_answer();
-    }
-
-    fn must(&self, node: &mut Node, done: Option<Result<(), BoardError>>) {
-        if let Some(Err(error)) = done {
-            node.note(format!("{} failed: {error}", self.fault.name()));
-        }
-    }
-}
-
-fn power(node: &mut Node, act: impl FnOnce(&mut EmulatedBoard)) {
-    if let Some(board) = &mut node.board {
-        act(board);
     }
 }
 

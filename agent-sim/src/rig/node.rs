@@ -41,8 +41,8 @@ pub struct Node {
     pub kind: LinkKind,
     /// What became of it.
     pub diary: Diary,
-    pub(super) board: Option<EmulatedBoard>,
-    pub(super) plug: Plug,
+    pub(crate) board: Option<EmulatedBoard>,
+    pub(crate) plug: Plug,
     pub(super) log: Option<Follower>,
     /// Bytes of the log that have been looked at.
     log_read: u64,
@@ -121,7 +121,7 @@ impl Node {
     }
 
     /// Notes what is done to the board, or happens to it.
-    pub(super) fn note(&mut self, what: impl Into<String>) {
+    pub(crate) fn note(&mut self, what: impl Into<String>) {
         let what = what.into();
         self.diary.event(self.step, what);
     }
@@ -331,7 +331,7 @@ impl Node {
 
     /// In lock-step: waits until a board that has its power or its cable back answers, but not for
     /// ever.
-    pub(super) fn await_answer(&mut self) {
+    pub(crate) fn await_answer(&mut self) {
         if !self.pace.is_lock_step() {
             return;
         }
@@ -359,7 +359,7 @@ impl Node {
     }
 
     /// Writes half of a policy to the node's flash, without waiting for the last answer.
-    pub(super) fn begin_upload(&mut self) -> Result<(), SessionError> {
+    pub(crate) fn begin_upload(&mut self) -> Result<(), SessionError> {
         let patience = self.pace.patience;
         let (Some(session), Some(payload)) = (&mut self.session, &self.payload) else {
             return Ok(());

@@ -4,7 +4,11 @@ use super::{Scope, Study, figures, relative_picture};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Table, share_within};
 use crate::swarm_work::{Controls, Setting, SwarmWork};
-use agent_sim::fault::{Fault, Kind};
+use agent_sim::fault::{
+    Fault,
+    clock::CLOCK,
+    line::{DELAY, LOSS},
+};
 use problem::Problem;
 
 /// Error against drifting clocks, delay and loss.
@@ -31,11 +35,11 @@ struct Axis {
 }
 
 fn clock(rate: f64) -> Fault {
-    Fault::new(Kind::Clock { rate, phase: 1.0 })
+    Fault::new(CLOCK.with("rate", rate).with("phase", 1))
 }
 
 fn loss(p: f64) -> Fault {
-    Fault::new(Kind::Loss { p })
+    Fault::new(LOSS.with("p", p))
 }
 
 fn axes(scope: &Scope) -> Vec<Axis> {
@@ -43,7 +47,7 @@ fn axes(scope: &Scope) -> Vec<Axis> {
         let last = all[all.len() - 1].clone();
         scope.pick(vec![last], all)
     };
-    let delay = |steps| Fault::new(Kind::Delay { steps, jitter: 0 });
+    let delay = |steps: u32| Fault::new(DELAY.with("steps", steps));
     vec![
         Axis {
             name: "clocks",

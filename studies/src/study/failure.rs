@@ -5,7 +5,7 @@ use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Table, Verdict, share, share_within};
 use crate::oracle::Oracle;
 use crate::swarm_work::{Controls, Setting, SwarmWork};
-use agent_sim::fault::{Fault, Kind, Who};
+use agent_sim::fault::{Fault, What, Who, actuator::STUCK, life::CRASH};
 use agent_sim::table::number;
 use problem::{Drives, Problem};
 
@@ -43,23 +43,14 @@ impl Mishap {
         }
     }
 
-    fn kind(self, problem: &Problem) -> Kind {
+    fn what(self, problem: &Problem) -> What {
         let actuation = &problem.actuation;
         match self {
-            Self::Crash => Kind::Crash,
-            Self::Stuck => Kind::Stuck {
-                value: None,
-                speed: None,
-            },
+            Self::Crash => What::from(&CRASH),
+            Self::Stuck => What::from(&STUCK),
             Self::StuckAtMaximum => match actuation.drives {
-                Drives::Source => Kind::Stuck {
-                    value: Some(actuation.force_max),
-                    speed: None,
-                },
-                Drives::Flow => Kind::Stuck {
-                    value: None,
-                    speed: Some(actuation.velocity_max),
-                },
+                Drives::Source => STUCK.with("value", actuation.force_max),
+                Drives::Flow => STUCK.with("speed", actuation.velocity_max),
             },
         }
     }
@@ -96,7 +87,7 @@ fn fault(problem: &Problem, mishap: Mishap, spread: Spread, share: f64) -> Fault
             Spread::Clustered => Who::Cluster(share),
         },
         at: 0.5,
-        ..Fault::new(mishap.kind(problem))
+        ..Fault::new(mishap.what(problem))
     }
 }
 

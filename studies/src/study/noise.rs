@@ -4,7 +4,7 @@ use super::{Scope, Study, curve_of};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Picture, Table, share};
 use crate::swarm_work::{Controls, Setting, SwarmWork};
-use agent_sim::fault::{Fault, Kind};
+use agent_sim::fault::{Fault, actuator::ACTUATOR_NOISE, sensor::NOISE};
 use agent_sim::report::{Sweep, SweepPanel, line, sweep_panels};
 use problem::Problem;
 
@@ -57,8 +57,8 @@ impl Disturbed {
     fn levels(&self) -> Vec<(&'static str, Vec<Fault>)> {
         let mut levels = vec![("none", Vec::new())];
         levels.extend(self.levels.iter().map(|&(name, force, cell)| {
-            let on_cells = Fault::new(Kind::Noise { std: cell });
-            let on_forces = Fault::new(Kind::ActuatorNoise { std: force });
+            let on_cells = Fault::new(NOISE.with("std", cell));
+            let on_forces = Fault::new(ACTUATOR_NOISE.with("std", force));
             (name, vec![on_cells, on_forces])
         }));
         levels
