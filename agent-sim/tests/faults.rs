@@ -3,7 +3,9 @@
 use agent_core::agent::{Action, Mode};
 use agent_core::message::Observation;
 use agent_sim::episode::{ClosedLoop, time_us};
-use agent_sim::fault::{Fault, Plan, Run};
+use agent_sim::fault::{
+    self, Act, Descriptor, Fault, Group, Parameter, Plan, Presence, Range, Run, Sort, When, Whom,
+};
 use agent_sim::link::{InProcess, Link, LinkError, Recorder, Wire};
 use agent_sim::sense::View;
 use agent_sim::swarm::Swarm;
@@ -11,6 +13,8 @@ use artifacts::policy_file::PolicyFile;
 use problem::Episode;
 use problem::published::heat_1d::PROBLEM;
 use problem::test_set::EpisodeSet;
+use std::collections::BTreeSet;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 /// What the shipped policy is shown.
@@ -272,4 +276,151 @@ fn a_region_takes_hold_of_an_agent_when_it_enters() {
             .all(|x| *x == dark[0].path[entry])
     );
     assert_eq!(dark[7].wire, healthy[7].wire);
+}
+
+/// A text with everything set that the fault takes for itself, whom it hits, and when.
+fn in_full(kind: &Descriptor) -> String {
+    let mut text = kind.example();
+    let general = [
+        (kind.whom.takes(), "ids", "0..3"),
+        (kind.when.takes(), "at", "0.25"),
+        (kind.when.takes(), "until", "0.75"),
+    ];
+    for (taken, name, value) in general {
+        if taken.contains(&name) {
+            text += &format!(",{name}={value}");
+        }
+    }
+    text
+}
+
+/// What is forgotten of a fault would show here: it would read as another one, or lose a value.
+#[test]
+fn every_fault_is_written_as_it_was_read() {
+    for kind in fault::ALL {
+        let text = in_full(kind);
+        let fault: Fault = text.parse().unwrap();
+        assert_eq!(fault.what.kind.name, kind.name);
+        assert_eq!(fault.to_string(), text);
+        let table = toml::to_string(&fault).unwrap();
+        let values: toml::Table = toml::from_str(&table).unwrap();
+        assert_eq!(values["kind"].as_str(), Some(kind.name));
+        for parameter in kind.parameters {
+            assert!(values.contains_key(parameter.name), "{table}");
+        }
+        assert_eq!(toml::from_str::<Fault>(&table).unwrap(), fault, "{table}");
+    }
+}
+
+#[test]
+fn every_fault_has_a_name_and_parameters_of_its_own() {
+    let names: BTreeSet<&str> = fault::names().into_iter().collect();
+    assert_eq!(names.len(), fault::ALL.len());
+    // Taken for whom, when and what.
+    let general = "fraction cluster ids region link count at until restart kind";
+    for kind in fault::ALL {
+        let mut own: Vec<&str> = kind.parameters.iter().map(|p| p.name).collect();
+        own.extend(general.split(' '));
+        let apart: BTreeSet<&str> = own.iter().copied().collect();
+        assert_eq!(own.len(), apart.len(), "{kind:?}: {own:?}");
+    }
+}
+
+#[test]
+fn every_fault_is_listed_with_what_it_takes() {
+    let listed = Command::new(env!("CARGO_BIN_EXE_agent-sim"))
+        .arg("faults")
+        .output()
+        .unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    for kind in fault::ALL {
+        let mut words = listed.lines().map(|line| line.trim().split_once("  "));
+        let line = words.find_map(|line| line.filter(|(usage, _)| *usage == kind.usage()));
+        let (_, help) = line.unwrap_or_else(|| panic!("{kind:?} is not in\n{listed}"));
+        assert_eq!(help.trim(), kind.help);
+        for parameter in kind.parameters {
+            assert!(kind.usage().contains(&format!(",{}=", parameter.name)));
+        }
+    }
+}
+
+/// An actuator that is too weak for what it is told.
+struct Feeble<L> {
+    inner: L,
+    most: f32,
+}
+
+impl<L: Link> Link for Feeble<L> {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        self.inner.send(observation)
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        let action = self.inner.receive(now_us)?;
+        Ok(action.map(|action| Action {
+            force: action.force.clamp(-self.most, self.most),
+            ..action
+        }))
+    }
+}
+
+static FEEBLE: Descriptor = Descriptor {
+    name: "feeble",
+    group: Group::Actuator,
+    parameters: &[Parameter::new(
+        "most",
+        Sort::Number(Range::NOT_NEGATIVE),
+        Presence::Needed,
+        "1",
+    )],
+    whom: Whom::Anyone,
+    when: When::Always,
+    help: "forces come out cut off",
+    caption: |fault| format!("push with {} at most", fault.what.number("most")),
+    act: Act::Link(|inner, hit| {
+        let most = hit.what.number("most") as f32;
+        Box::new(Feeble { inner, most })
+    }),
+};
+
+#[test]
+fn a_fault_can_come_from_another_crate() {
+    let fault = fault::text::read("feeble,most=0.5,ids=0", &[&FEEBLE]).unwrap();
+    assert_eq!(fault.to_string(), "feeble,most=0.5,ids=0");
+    assert_eq!(fault.describe(8), "1 of 8 agents push with 0.5 at most");
+    let strong = Fault::new(FEEBLE.with("most", -1));
+    let [low, high] = PROBLEM.reach;
+    let refusal = strong.check(8, 1, low, high).unwrap_err().to_string();
+    assert!(refusal.contains("most is -1"), "{refusal}");
+
+    let places = positions(2);
+    let run = Run {
+        grid: &PROBLEM.grid,
+        places: &places,
+        steps: STEPS,
+        interval_us: PROBLEM.control_interval * 1e6,
+        seed: 1,
+    };
+    struct Eager;
+    impl Link for Eager {
+        fn send(&mut self, _: &Observation<'_>) -> Result<(), LinkError> {
+            Ok(())
+        }
+
+        fn receive(&mut self, _: u64) -> Result<Option<Action>, LinkError> {
+            Ok(Some(Action {
+                force: 7.0,
+                ..Action::none(Mode::Active)
+            }))
+        }
+    }
+    let plan = Plan::new(&[fault], run);
+    let force = |agent| {
+        plan.stack(agent, || Eager)
+            .receive(0)
+            .unwrap()
+            .unwrap()
+            .force
+    };
+    assert_eq!((force(0), force(1)), (0.5, 7.0));
 }
