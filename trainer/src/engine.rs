@@ -45,9 +45,9 @@ impl Engine {
     pub fn device(&self) -> Device {
         match self {
             Self::Host(device) => device.clone(),
-            Self::Tensors(_) => Device::default(),
+            Self::Tensors(_) => on_cpu(),
             #[cfg(feature = "gpu")]
-            Self::Kernels(_) => Device::default(),
+            Self::Kernels(_) => on_cpu(),
         }
     }
 

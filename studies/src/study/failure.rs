@@ -5,7 +5,7 @@ use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Table, Verdict, share, share_within};
 use crate::oracle::Oracle;
 use crate::swarm_work::{Controls, Setting, SwarmWork};
-use agent_sim::fault::{Fault, What, Who, actuator::STUCK, life::CRASH};
+use agent_sim::fault::{Fault, What, Who, actuator, life};
 use agent_sim::table::number;
 use problem::{Drives, Problem};
 
@@ -46,11 +46,11 @@ impl Mishap {
     fn what(self, problem: &Problem) -> What {
         let actuation = &problem.actuation;
         match self {
-            Self::Crash => What::from(&CRASH),
-            Self::Stuck => What::from(&STUCK),
+            Self::Crash => What::from(&life::CRASH),
+            Self::Stuck => What::from(&actuator::STUCK),
             Self::StuckAtMaximum => match actuation.drives {
-                Drives::Source => STUCK.with("value", actuation.force_max),
-                Drives::Flow => STUCK.with("speed", actuation.velocity_max),
+                Drives::Source => actuator::STUCK.with("value", actuation.force_max),
+                Drives::Flow => actuator::STUCK.with("speed", actuation.velocity_max),
             },
         }
     }

@@ -20,22 +20,22 @@
 
 use super::super::elementwise::vectorised;
 use super::super::real::Real;
-use super::spectral::{
-    Band, Circle, Of, Transform, fold, mean_index, parts, table, tiles, tiles_mut, unfold,
-};
-use super::{Differentiable, FieldStep, Gradients, Interval, not_implemented};
+use super::spectral::{Band, Circle, Of, Transform, mean_index, parts, table, tiles, tiles_mut};
+use super::torus::{Evolution, OnTorus};
+use super::{Differentiable, not_implemented};
 use problem::pde::ks_2d::Stages;
 use problem::published::ks_2d::{Equation, equation};
 use problem::{NotImplemented, Problem};
 use pulp::{Arch, Simd, WithSimd};
 
+/// The flame front on a torus.
+pub type Ks2d<T> = OnTorus<T, Flame<T>>;
+
 /// Exponential time differencing in four stages.
 #[derive(Debug, Clone)]
-pub struct Ks2d<T> {
+pub struct Flame<T> {
     arch: Arch,
-    columns: usize,
-    substeps: usize,
-    /// Between modes and fields.
+    /// Between modes and the grid.
     whole: Transform<T>,
     /// From carried modes to the derivative along each axis.
     slopes: [Transform<T>; 2],
@@ -115,34 +115,20 @@ impl<T: Real> Differentiable<T> for Ks2d<T> {
             carried: (circle.points - 1) / 3, // the last below 2/3 · points/2
             ..circle
         });
-        Ok(Self {
+        let flame = Flame {
             arch: Arch::new(),
-            columns: problem.grid.points[1],
-            substeps,
             whole: Transform::new(torus, [Of::Values; 2]),
             slopes: [[Of::Slopes, Of::Values], [Of::Values, Of::Slopes]]
                 .map(|what| Transform::new(gentle, what)),
             band: Band::new(gentle),
             mean: mean_index(torus),
             factors: Factors::new(torus, dt, stages),
-        })
+        };
+        Ok(Self::driven(torus, substeps, flame))
     }
 }
 
-impl<T: Real> Ks2d<T> {
-    /// Modes of a field.
-    fn analyse(&self, field: &[T], modes: &mut [T], room: &mut Room<T>) {
-        fold(field, self.columns, room.product);
-        modes.fill(T::ZERO);
-        self.whole.to_modes(room.product, room.halfway, modes);
-    }
-
-    /// The field of modes: both the inverse of [`Self::analyse`] and its adjoint.
-    fn synthesise(&self, modes: &[T], field: &mut [T], room: &mut Room<T>) {
-        self.whole.to_grid(modes, room.halfway, room.product);
-        unfold(room.product, self.columns, field);
-    }
-
+impl<T: Real> Flame<T> {
     /// Tiles of both slopes of a stage, from its carried modes.
     fn slope(&self, stage: &[T], room: &mut Room<T>) {
         for (slope, transform) in room.slopes.iter_mut().zip(&self.slopes) {
@@ -186,114 +172,60 @@ impl<T: Real> Ks2d<T> {
             halfway,
         }
     }
-
-    fn advance_one(
-        &self,
-        [field, force]: [&[T]; 2],
-        next: &mut [T],
-        tape: &mut [T],
-        scratch: &mut [T],
-    ) {
-        let ([v, push, a, stage, end, n0, n], rest) = parts(scratch, field.len());
-        let (arch, room) = (self.arch, &mut self.room(rest));
-        let Factors {
-            whole,
-            half,
-            stage: h,
-            weights: [b0, b1, b2],
-        } = &self.factors;
-        self.analyse(field, v, room);
-        self.analyse(force, push, room);
-        for kept in tape.chunks_exact_mut(4 * self.slopes[0].modes_len()) {
-            let [at_v, at_a, at_b, at_d] = tiles_mut(kept);
-            self.rate(v, push, at_v, n0, room);
-            combine(arch, [half, h], [v, n0], a);
-            combine(arch, [whole, b0], [v, n0], end);
-            self.rate(a, push, at_a, n, room);
-            proceed(arch, [half, h, b1], [v, n, n], stage, end);
-            self.rate(stage, push, at_b, n, room);
-            proceed(arch, [half, h, b1], [a, n, n0], stage, end);
-            self.rate(stage, push, at_d, n, room);
-            arrive(arch, b2, [n, end], v);
-        }
-        self.synthesise(v, next, room);
-    }
-
-    fn adjoint_one(
-        &self,
-        tape: &[T],
-        g_next: &[T],
-        [g_field, g_force]: [&mut [T]; 2],
-        scratch: &mut [T],
-    ) {
-        let ([g, g_push, g_a, g_b, g_d, g_n], rest) = parts(scratch, g_next.len());
-        let (arch, room) = (self.arch, &mut self.room(rest));
-        let Factors {
-            whole,
-            half,
-            stage: h,
-            weights: [b0, b1, b2],
-        } = &self.factors;
-        self.analyse(g_next, g, room);
-        g_push.fill(T::ZERO);
-        for kept in tape.chunks_exact(4 * self.slopes[0].modes_len()).rev() {
-            let [at_v, at_a, at_b, at_d] = tiles(kept);
-            evaluate_adjoint(arch, [b2, h], [g, g], T::ZERO, g_n, g_push);
-            self.rate_adjoint(at_d, g_n, g_d, room);
-            evaluate_adjoint(arch, [b1, h], [g, g_d], T::of(2.0), g_n, g_push);
-            self.rate_adjoint(at_b, g_n, g_b, room);
-            evaluate_adjoint(arch, [b1, h], [g, g_b], T::ONE, g_n, g_push);
-            self.rate_adjoint(at_a, g_n, g_a, room);
-            // From here on `g_b` is what goes through E₂ to v, and `g_d` what goes through h to N(v).
-            join(arch, half, g_a, g_b, g_d);
-            evaluate_adjoint(arch, [b0, h], [g, g_d], T::ONE, g_n, g_push);
-            self.rate_adjoint(at_v, g_n, g_a, room);
-            depart_adjoint(arch, [whole, half], [g_a, g_b], g);
-        }
-        self.synthesise(g, g_field, room);
-        self.synthesise(g_push, g_force, room);
-    }
 }
 
-impl<T: Real> FieldStep<T> for Ks2d<T> {
-    fn tape_len(&self) -> usize {
-        self.substeps * 4 * self.slopes[0].modes_len()
+impl<T: Real> Evolution<T> for Flame<T> {
+    /// The carried modes of all four stages.
+    fn kept_len(&self) -> usize {
+        4 * self.slopes[0].modes_len()
     }
 
-    fn scratch_len(&self) -> usize {
-        11 * self.whole.grid_len()
+    fn room_len(&self) -> usize {
+        9 * self.whole.grid_len()
     }
 
-    /// One episode after the other: their fields stay in the cache, and the products are tall enough.
-    fn advance(
-        &self,
-        _: usize,
-        fields: &[T],
-        forcing: &[T],
-        next: &mut [T],
-        tape: &mut [T],
-        scratch: &mut [T],
-    ) {
-        let n = self.whole.grid_len();
-        let inputs = fields.chunks_exact(n).zip(forcing.chunks_exact(n));
-        let outputs = next
-            .chunks_exact_mut(n)
-            .zip(tape.chunks_exact_mut(self.tape_len()));
-        for ((field, force), (next, tape)) in inputs.zip(outputs) {
-            self.advance_one([field, force], next, tape, scratch);
-        }
+    fn step(&self, v: &mut [T], push: &[T], kept: &mut [T], room: &mut [T]) {
+        let ([a, stage, end, n0, n], rest) = parts(room, v.len());
+        let (arch, room) = (self.arch, &mut self.room(rest));
+        let Factors {
+            whole,
+            half,
+            stage: h,
+            weights: [b0, b1, b2],
+        } = &self.factors;
+        let [at_v, at_a, at_b, at_d] = tiles_mut(kept);
+        self.rate(v, push, at_v, n0, room);
+        combine(arch, [half, h], [v, n0], a);
+        combine(arch, [whole, b0], [v, n0], end);
+        self.rate(a, push, at_a, n, room);
+        proceed(arch, [half, h, b1], [v, n, n], stage, end);
+        self.rate(stage, push, at_b, n, room);
+        proceed(arch, [half, h, b1], [a, n, n0], stage, end);
+        self.rate(stage, push, at_d, n, room);
+        arrive(arch, b2, [n, end], v);
     }
 
-    fn adjoint(&self, _: usize, at: Interval<T>, g: Gradients<T>, scratch: &mut [T]) {
-        let n = self.whole.grid_len();
-        let inputs = (at.tape.chunks_exact(self.tape_len())).zip(g.next.chunks_exact(n));
-        let outputs = g
-            .fields
-            .chunks_exact_mut(n)
-            .zip(g.forcing.chunks_exact_mut(n));
-        for ((tape, g_next), (g_field, g_force)) in inputs.zip(outputs) {
-            self.adjoint_one(tape, g_next, [g_field, g_force], scratch);
-        }
+    fn step_adjoint(&self, g: &mut [T], g_push: &mut [T], kept: &[T], room: &mut [T]) {
+        let ([g_a, g_b, g_d, g_n], rest) = parts(room, g.len());
+        let (arch, room) = (self.arch, &mut self.room(rest));
+        let Factors {
+            whole,
+            half,
+            stage: h,
+            weights: [b0, b1, b2],
+        } = &self.factors;
+        let [at_v, at_a, at_b, at_d] = tiles(kept);
+        evaluate_adjoint(arch, [b2, h], [g, g], T::ZERO, g_n, g_push);
+        self.rate_adjoint(at_d, g_n, g_d, room);
+        evaluate_adjoint(arch, [b1, h], [g, g_d], T::of(2.0), g_n, g_push);
+        self.rate_adjoint(at_b, g_n, g_b, room);
+        evaluate_adjoint(arch, [b1, h], [g, g_b], T::ONE, g_n, g_push);
+        self.rate_adjoint(at_a, g_n, g_a, room);
+        // From here on `g_b` is what goes through E₂ to v, and `g_d` what goes through h to N(v).
+        join(arch, half, g_a, g_b, g_d);
+        evaluate_adjoint(arch, [b0, h], [g, g_d], T::ONE, g_n, g_push);
+        self.rate_adjoint(at_v, g_n, g_a, room);
+        depart_adjoint(arch, [whole, half], [g_a, g_b], g);
     }
 }
 

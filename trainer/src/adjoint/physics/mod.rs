@@ -12,6 +12,7 @@ pub mod heat_2d;
 pub mod ks_1d;
 pub mod ks_2d;
 mod spectral;
+pub mod torus;
 pub mod turbulence_2d;
 
 use problem::{NotImplemented, Problem};

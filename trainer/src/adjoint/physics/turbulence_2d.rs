@@ -19,21 +19,23 @@
 
 use super::super::elementwise::vectorised;
 use super::super::real::Real;
-use super::spectral::{Circle, Of, Transform, fold, parts, table, tiles, tiles_mut, unfold};
-use super::{Differentiable, FieldStep, Gradients, Interval, not_implemented};
+use super::spectral::{Circle, Of, Transform, parts, table, tiles, tiles_mut};
+use super::torus::{Evolution, OnTorus};
+use super::{Differentiable, not_implemented};
 use problem::published::turbulence_2d::{Equation, equation};
 use problem::{NotImplemented, Problem};
 use pulp::{Arch, Simd, WithSimd};
 
+/// Turbulence on a torus.
+pub type Turbulence2d<T> = OnTorus<T, Vortices<T>>;
+
 /// Runge–Kutta steps of the vorticity's modes.
 #[derive(Debug, Clone)]
-pub struct Turbulence2d<T> {
+pub struct Vortices<T> {
     arch: Arch,
-    columns: usize,
-    substeps: usize,
     dt: f64,
-    /// Between modes and fields.
-    whole: Transform<T>,
+    /// Modes of a field.
+    modes: usize,
     /// From modes of the stream function to u and w on the fine grid.
     velocities: [Transform<T>; 2],
     /// From the modes' sides of the two products to the fine grid: plain, and differentiated along
@@ -98,12 +100,10 @@ impl<T: Real> Differentiable<T> for Turbulence2d<T> {
         let onto = |what| Transform::new(fine, what);
         let (plain, steep) = (Of::Values, Of::Slopes);
         let square = |k: f64, l: f64| k * k + l * l;
-        Ok(Self {
+        let vortices = Vortices {
             arch: Arch::new(),
-            columns: points[1],
-            substeps,
             dt,
-            whole: Transform::new(torus, [plain; 2]),
+            modes: points[0] * points[1],
             velocities: [[steep, plain], [plain, steep]].map(onto),
             products: [[plain; 2], [steep; 2]].map(onto),
             factors: Factors {
@@ -115,28 +115,14 @@ impl<T: Real> Differentiable<T> for Turbulence2d<T> {
                 shear: table(torus, |k, l| l * l - k * k),
                 advection: T::of(advection / finer),
             },
-        })
+        };
+        Ok(Self::driven(torus, substeps, vortices))
     }
 }
 
-impl<T: Real> Turbulence2d<T> {
+impl<T: Real> Vortices<T> {
     fn fine_len(&self) -> usize {
         self.products[0].grid_len()
-    }
-
-    /// Modes of a field.
-    fn analyse(&self, field: &[T], modes: &mut [T], room: &mut Room<T>) {
-        let tiles = &mut room.products[0][..field.len()];
-        fold(field, self.columns, tiles);
-        modes.fill(T::ZERO);
-        self.whole.to_modes(tiles, room.halfway, modes);
-    }
-
-    /// The field of modes: both the inverse of [`Self::analyse`] and its adjoint.
-    fn synthesise(&self, modes: &[T], field: &mut [T], room: &mut Room<T>) {
-        let tiles = &mut room.products[0][..field.len()];
-        self.whole.to_grid(modes, room.halfway, tiles);
-        unfold(tiles, self.columns, field);
     }
 
     /// Tiles of u and w from the modes of ψ.
@@ -192,98 +178,44 @@ impl<T: Real> Turbulence2d<T> {
             velocities: [u, w],
             products: [shear, cross],
             halfway,
-            modes: &mut rest[..self.whole.modes_len()],
+            modes: &mut rest[..self.modes],
         }
-    }
-
-    fn advance_one(
-        &self,
-        [field, force]: [&[T]; 2],
-        next: &mut [T],
-        tape: &mut [T],
-        scratch: &mut [T],
-    ) {
-        let ([start, push, stage, end, rate], rest) = parts(scratch, field.len());
-        let room = &mut self.room(rest);
-        self.analyse(field, start, room);
-        self.analyse(force, push, room);
-        end.copy_from_slice(start);
-        for kept in tape.chunks_exact_mut(4 * start.len()) {
-            stage.copy_from_slice(start);
-            for (stream, (reach, weight)) in kept.chunks_exact_mut(start.len()).zip(STAGES) {
-                self.rate(stage, push, stream, rate, room);
-                let shares = [reach, weight].map(|share| T::of(share * self.dt));
-                proceed(self.arch, shares, [start, rate], stage, end);
-            }
-            start.copy_from_slice(end);
-        }
-        self.synthesise(start, next, room);
-    }
-
-    fn adjoint_one(
-        &self,
-        tape: &[T],
-        g_next: &[T],
-        [g_field, g_force]: [&mut [T]; 2],
-        scratch: &mut [T],
-    ) {
-        let ([g_end, g_start, g_push, g_stage, g_rate], rest) = parts(scratch, g_next.len());
-        let room = &mut self.room(rest);
-        self.analyse(g_next, g_start, room);
-        g_push.fill(T::ZERO);
-        for kept in tape.chunks_exact(4 * g_end.len()).rev() {
-            g_end.copy_from_slice(g_start);
-            g_stage.fill(T::ZERO);
-            for (stream, (reach, weight)) in kept.chunks_exact(g_end.len()).zip(STAGES).rev() {
-                let shares = [reach, weight].map(|share| T::of(share * self.dt));
-                proceed_adjoint(self.arch, shares, [g_stage, g_end], g_rate, g_push);
-                self.rate_adjoint(stream, g_rate, g_stage, room);
-                add(self.arch, g_stage, g_start);
-            }
-        }
-        self.synthesise(g_start, g_field, room);
-        self.synthesise(g_push, g_force, room);
     }
 }
 
-impl<T: Real> FieldStep<T> for Turbulence2d<T> {
-    fn tape_len(&self) -> usize {
-        self.substeps * STAGES.len() * self.whole.modes_len()
+impl<T: Real> Evolution<T> for Vortices<T> {
+    /// The stream functions of all stages.
+    fn kept_len(&self) -> usize {
+        STAGES.len() * self.modes
     }
 
-    fn scratch_len(&self) -> usize {
-        6 * self.whole.modes_len() + 5 * self.fine_len()
+    fn room_len(&self) -> usize {
+        4 * self.modes + 5 * self.fine_len()
     }
 
-    /// One episode after the other: their fields stay in the cache, and the products are tall enough.
-    fn advance(
-        &self,
-        _: usize,
-        fields: &[T],
-        forcing: &[T],
-        next: &mut [T],
-        tape: &mut [T],
-        scratch: &mut [T],
-    ) {
-        let n = self.whole.grid_len();
-        let inputs = fields.chunks_exact(n).zip(forcing.chunks_exact(n));
-        let outputs = next
-            .chunks_exact_mut(n)
-            .zip(tape.chunks_exact_mut(self.tape_len()));
-        for ((field, force), (next, tape)) in inputs.zip(outputs) {
-            self.advance_one([field, force], next, tape, scratch);
+    fn step(&self, start: &mut [T], push: &[T], kept: &mut [T], room: &mut [T]) {
+        let ([stage, end, rate], rest) = parts(room, start.len());
+        let room = &mut self.room(rest);
+        stage.copy_from_slice(start);
+        end.copy_from_slice(start);
+        for (stream, (reach, weight)) in kept.chunks_exact_mut(start.len()).zip(STAGES) {
+            self.rate(stage, push, stream, rate, room);
+            let shares = [reach, weight].map(|share| T::of(share * self.dt));
+            proceed(self.arch, shares, [start, rate], stage, end);
         }
+        start.copy_from_slice(end);
     }
 
-    fn adjoint(&self, _: usize, at: Interval<T>, g: Gradients<T>, scratch: &mut [T]) {
-        let n = self.whole.grid_len();
-        let inputs = (at.tape.chunks_exact(self.tape_len())).zip(g.next.chunks_exact(n));
-        let outputs = g
-            .fields
-            .chunks_exact_mut(n)
-            .zip(g.forcing.chunks_exact_mut(n));
-        for ((tape, g_next), (g_field, g_force)) in inputs.zip(outputs) {
-            self.adjoint_one(tape, g_next, [g_field, g_force], scratch);
+    fn step_adjoint(&self, g_start: &mut [T], g_push: &mut [T], kept: &[T], room: &mut [T]) {
+        let ([g_end, g_stage, g_rate], rest) = parts(room, g_start.len());
+        let room = &mut self.room(rest);
+        g_end.copy_from_slice(g_start);
+        g_stage.fill(T::ZERO);
+        for (stream, (reach, weight)) in kept.chunks_exact(g_end.len()).zip(STAGES).rev() {
+            let shares = [reach, weight].map(|share| T::of(share * self.dt));
+            proceed_adjoint(self.arch, shares, [g_stage, g_end], g_rate, g_push);
+            self.rate_adjoint(stream, g_rate, g_stage, room);
+            add(self.arch, g_stage, g_start);
         }
     }
 }
