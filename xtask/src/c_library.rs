@@ -1,11 +1,10 @@
-//! agent-core for C: the library, the example that links with it, and its run in the emulator.
+//! agent-core for C: the library, and the example that links with it.
 
 use anyhow::{Context, Result, bail};
 use std::{
     path::{Path, PathBuf},
     process::Command,
 };
-use xtask::{c_example, observations::Blob};
 
 use crate::{
     command::succeed,
@@ -52,7 +51,7 @@ pub const CONTROL: [&str; 7] = [
 pub const EXPLAIN: &str = "agent_policy_explain";
 
 /// The policy in the example.
-const POLICY: &str = "policies/heat-1d.policy";
+pub const POLICY: &str = "policies/heat-1d.policy";
 
 /// A Cortex-M4F as rustc's target has it.
 const CORE: [&str; 4] = [
@@ -140,28 +139,4 @@ fn linker(elf: &Path) -> Command {
         .args(["-nostdlib", "-Wl,--gc-sections", "-o"])
         .arg(elf);
     linker
-}
-
-/// Builds both examples, runs them and prints what they do; an error if a bit differs.
-pub fn run(toolchain: &Toolchain) -> Result<()> {
-    let blob = Blob::read(&root().join(POLICY))?;
-    let policy = blob.policy()?;
-    for elf in examples(toolchain)? {
-        let steps = c_example::run(&elf)?;
-        let replay = c_example::replay(&steps, &policy)?;
-        println!("{}", elf.display());
-        for difference in &replay.differing {
-            println!("{difference}");
-        }
-        println!(
-            "{} actions from C on the emulated board, {} differ from the host's; {} bytes of stack",
-            replay.actions,
-            replay.differing.len(),
-            replay.stack
-        );
-        if !replay.differing.is_empty() {
-            bail!("the same steps give other actions on the board than on the host");
-        }
-    }
-    Ok(())
 }

@@ -3,10 +3,10 @@
 //! [`stages`] runs all that CI runs; [`setup`] finds or installs the tools for the firmware;
 //! [`firmware`] builds the image of a [`board`], which is measured and run; [`c_library`] does so
 //! with agent-core for C; [`fuzz`] and [`sanitize`] look for what tests do not think of;
-//! [`endurance`] puts a link and a node through more than they will ever see; [`reproduce`] measures
-//! every claim again.
+//! [`endurance`] runs what puts nodes through more than they will ever see; [`reproduce`] measures
+//! every claim again. What these run are programs of their own: this crate only builds and starts
+//! them.
 
-mod bench;
 mod board;
 mod c_library;
 mod command;
@@ -16,7 +16,6 @@ mod fuzz;
 mod host_bench;
 mod peer;
 mod reproduce;
-mod run;
 mod sanitize;
 mod setup;
 mod size;
@@ -108,17 +107,7 @@ enum Firmware {
     },
     /// Boot the image in the emulator, give it a policy, and compare its actions bit for bit with
     /// those of the same agent on the host.
-    Run {
-        /// The policy blob.
-        #[arg(long, value_name = "FILE")]
-        policy: PathBuf,
-        /// How many observations to send.
-        #[arg(long, value_name = "N", default_value_t = 32)]
-        observations: u32,
-        /// Show the node's log, decoded.
-        #[arg(long)]
-        log: bool,
-    },
+    Run(endurance::Comparison),
     /// Flash, RAM and stack of every image against their budget, and agent-core alone against its
     /// own.
     Size,
@@ -128,40 +117,36 @@ enum Firmware {
     C,
     /// Instructions per control step on the emulated core, and the control rate that allows; beside
     /// them what heat-1d's network takes in TensorFlow Lite Micro.
-    Bench {
-        /// A policy blob; can be given several times. Default: all of policies/.
-        #[arg(long, value_name = "FILE")]
-        policy: Vec<PathBuf>,
-    },
+    Bench(endurance::Count),
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().task {
+    match perform(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(cli: Cli) -> anyhow::Result<()> {
+    match cli.task {
         Task::Test => stages::run(),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Reproduce(options) => reproduce::run(&options),
         Task::Sanitize => sanitize::address(),
         Task::Miri => sanitize::in_miri(),
         Task::Bench(Bench::Host) => host_bench::run(),
-        Task::Soak {
-            options,
-            link: Place::Host,
-        } => endurance::soak_link(&options, None),
-        Task::Soak {
-            options,
-            link: Place::Qemu,
-        } => bootable_image().and_then(|image| endurance::soak_link(&options, Some(&image))),
-        Task::Torture(options) => {
-            bootable_image().and_then(|image| endurance::torture_node(&options, &image))
+        Task::Soak { options, link } => {
+            let image = match link {
+                Place::Host => None,
+                Place::Qemu => Some(bootable_image()?),
+            };
+            endurance::soak(&options, image.as_deref())
         }
+        Task::Torture(options) => endurance::torture(&options, &bootable_image()?),
         Task::Firmware(task) => firmware(task),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
     }
 }
 
@@ -208,14 +193,10 @@ fn firmware(task: Firmware) -> anyhow::Result<()> {
                 "cannot flash (probe-rs comes with `cargo install probe-rs-tools --locked`)",
             )
         }
-        Firmware::Run {
-            policy,
-            observations,
-            log,
-        } => {
+        Firmware::Run(comparison) => {
             let elf = image()?;
             setup::emulator()?;
-            run::run(&elf, &policy, observations, log)
+            endurance::compare(&comparison, &elf)
         }
         Firmware::Size => {
             let images = Board::ALL.into_iter().map(Image::signed);
@@ -227,12 +208,12 @@ fn firmware(task: Firmware) -> anyhow::Result<()> {
         Firmware::C => {
             setup::c_compiler()?;
             setup::emulator()?;
-            c_library::run(&toolchain)
+            endurance::run_c_examples(&toolchain)
         }
-        Firmware::Bench { policy } => {
+        Firmware::Bench(count) => {
             let elf = image()?;
             setup::emulator()?;
-            bench::run(&toolchain, &elf, &policy)
+            endurance::count_instructions(&toolchain, &count, &elf)
         }
     }
 }

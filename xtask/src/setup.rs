@@ -1,7 +1,6 @@
 //! The tools that the firmware, the fuzzer and Miri need: found, or installed where that is allowed.
 
 use anyhow::{Context, Result, bail};
-use node_link::emulated;
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -20,6 +19,9 @@ pub const TARGET_M33: &str = "thumbv8m.main-none-eabihf";
 
 /// The C compiler for it. No C library is needed.
 pub const C_COMPILER: &str = "arm-none-eabi-gcc";
+
+/// The emulator of the nodes' boards.
+const EMULATOR: &str = "qemu-system-arm";
 
 /// A rustc that carries no library for the target but can compile it from source.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
@@ -171,15 +173,12 @@ fn on_path(program: &str) -> Option<PathBuf> {
 
 /// Finds the emulator, or installs it.
 pub fn emulator() -> Result<()> {
-    let found = || on_path(emulated::PROGRAM).is_some();
+    let found = || on_path(EMULATOR).is_some();
     if found() {
         return Ok(());
     }
     apt_install(&["qemu-system-arm"], found).with_context(|| {
-        format!(
-            "no {} on the path: on Debian run `apt-get install qemu-system-arm`",
-            emulated::PROGRAM
-        )
+        format!("no {EMULATOR} on the path: on Debian run `apt-get install qemu-system-arm`")
     })
 }
 

@@ -7,6 +7,7 @@ use agent_core::{
     agent::{Action, AgentState},
     message::{Command, Hello, History, Mishap, PolicyId, Report, ResetCause, UNASKED},
 };
+use endurance::observations::{Blob, Scene};
 use node_link::{BoardOptions, EmulatedBoard, Machine, Session, device_log::Decoder};
 use std::{
     env,
@@ -14,7 +15,6 @@ use std::{
     path::Path,
     time::{Duration, Instant},
 };
-use xtask::observations::{Blob, Scene};
 
 /// Generous: on a busy machine a board is slow, and a watchdog waits for 8 s.
 const PATIENCE: Duration = Duration::from_secs(40);

@@ -5,24 +5,42 @@ use agent_core::{
     message::{Command, Report},
 };
 use anyhow::{Result, bail};
+use clap::Args;
 use node_link::{BoardOptions, EmulatedBoard, Session, device_log::Decoder};
-use std::{path::Path, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
-use xtask::observations::{Blob, Scene};
+use endurance::observations::{Blob, Scene};
 
 /// Longest wait for one action.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What to run, and on what.
+#[derive(Args)]
+pub struct Options {
+    /// The node's image.
+    #[arg(long, value_name = "ELF")]
+    image: PathBuf,
+    /// The policy blob.
+    #[arg(long, value_name = "FILE")]
+    policy: PathBuf,
+    /// How many observations to send.
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    observations: u32,
+    /// Show the node's log, decoded.
+    #[arg(long)]
+    log: bool,
+}
+
 /// Runs the policy on both and prints what they do; an error if a bit differs.
-pub fn run(elf: &Path, policy: &Path, observations: u32, show_log: bool) -> Result<()> {
-    let blob = Blob::read(policy)?;
+pub fn run(options: &Options) -> Result<()> {
+    let blob = Blob::read(&options.policy)?;
     blob.policy()?; // before anything is started
-    let (board, mut node) = EmulatedBoard::start(&BoardOptions::new(elf))?;
-    let outcome = compare(&mut node, &blob, observations);
+    let (board, mut node) = EmulatedBoard::start(&BoardOptions::new(&options.image))?;
+    let outcome = compare(&mut node, &blob, options.observations);
     // Also, and above all, when something went wrong.
-    if show_log {
+    if options.log {
         println!("\nthe node's log");
-        for line in Decoder::new(elf)?.lines(&board.log()?) {
+        for line in Decoder::new(&options.image)?.lines(&board.log()?) {
             println!("  {line}");
         }
     }

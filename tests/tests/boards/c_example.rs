@@ -3,12 +3,12 @@
 //! `cargo xtask test` builds the example, small and fast, and says where they are.
 
 use agent_core::{agent::Mode, policy::Policy};
+use endurance::c_example::{self, ExampleError};
 use std::{
     env, fs,
     io::{self, Write},
     path::PathBuf,
 };
-use xtask::c_example::{self, ExampleError};
 
 /// The images, or none (loudly) where there are none.
 fn examples() -> Vec<PathBuf> {

@@ -10,6 +10,7 @@ use agent_core::{
         Policy, Provenance, Sensing, Timing, encode,
     },
 };
+use endurance::{observations::Blob, soak::soak, torture::torture};
 use node_link::{
     BoardOptions, Clock, EmulatedBoard, Session, SessionError,
     device_log::{Decoder, Follower},
@@ -23,7 +24,6 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use xtask::{observations::Blob, soak::soak, torture::torture};
 
 /// Generous: on a busy machine a board is slow.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -6,6 +6,7 @@ use agent_core::{
     policy::Encoding,
 };
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use node_link::{BoardOptions, Clock, EmulatedBoard};
 use std::{
     fs,
@@ -13,8 +14,8 @@ use std::{
     time::Duration,
 };
 
-use crate::{firmware::root, peer, setup::Toolchain};
-use xtask::observations::{Blob, Scene};
+use crate::{peer, policies};
+use endurance::observations::{Blob, Scene};
 
 /// Each instruction takes 2^10 ns of emulated time, so that the node's clock, which ticks every
 /// microsecond, resolves single ones.
@@ -32,9 +33,23 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const CYCLES_PER_INSTRUCTION: f64 = 2.0;
 const CLOCK_HZ: f64 = 168e6;
 
+/// What to count, and beside what.
+#[derive(Args)]
+pub struct Options {
+    /// The node's image.
+    #[arg(long, value_name = "ELF")]
+    image: PathBuf,
+    /// The image that runs heat-1d's network in TensorFlow Lite Micro.
+    #[arg(long, value_name = "ELF")]
+    peer: Option<PathBuf>,
+    /// A policy blob; can be given several times. Default: all of policies/.
+    #[arg(long, value_name = "FILE")]
+    policy: Vec<PathBuf>,
+}
+
 /// Measures the policies given, or all that are shipped.
-pub fn run(toolchain: &Toolchain, elf: &Path, policies: &[PathBuf]) -> Result<()> {
-    let policies = match policies {
+pub fn run(options: &Options) -> Result<()> {
+    let policies = match &options.policy[..] {
         [] => shipped()?,
         given => given.to_vec(),
     };
@@ -52,7 +67,7 @@ pub fn run(toolchain: &Toolchain, elf: &Path, policies: &[PathBuf]) -> Result<()
         for blob in [Some(as_it_is), quantised].into_iter().flatten() {
             let policy = blob.policy()?;
             let macs = policy.macs();
-            let instructions = measure(elf, &blob)?;
+            let instructions = measure(&options.image, &blob)?;
             let encoding = policy.header().network.encoding;
             println!(
                 "{:<22} {:<7} {:>8} {macs:>8} {instructions:>13.0} {:>10.2} {:>13.0} Hz",
@@ -74,23 +89,15 @@ pub fn run(toolchain: &Toolchain, elf: &Path, policies: &[PathBuf]) -> Result<()
          Cortex-M4F with `-icount shift={SHIFT}`.\nRate: {CYCLES_PER_INSTRUCTION} cycles per \
          instruction, no flash wait states; a model, not a measurement on silicon."
     );
-    match comparable {
-        Some((policy, ours)) => compare(toolchain, &policy, ours),
-        None => Ok(()),
+    match (&options.peer, comparable) {
+        (Some(peer), Some((policy, ours))) => compare(peer, &policy, ours),
+        _ => Ok(()),
     }
 }
 
-/// Measures the policy's network in a library that others use, if that can be had here.
-fn compare(toolchain: &Toolchain, policy: &Path, ours: f64) -> Result<()> {
-    let source = match peer::source() {
-        Ok(source) => source,
-        Err(error) => {
-            println!("\nNot compared with {}: {error:#}", peer::NAME);
-            return Ok(());
-        }
-    };
-    let elf = peer::build(toolchain, &source)?;
-    let theirs = peer::instructions(&elf, policy, SHIFT)?;
+/// Measures the policy's network in a library that others use.
+fn compare(elf: &Path, policy: &Path, ours: f64) -> Result<()> {
+    let theirs = peer::instructions(elf, policy, SHIFT)?;
     println!(
         "\n{} network, f32, in {}: {theirs:.0} instructions, our whole control step {ours:.0}: \
          {:.1}x fewer",
@@ -128,7 +135,7 @@ fn measure(elf: &Path, blob: &Blob) -> Result<f64> {
 }
 
 fn shipped() -> Result<Vec<PathBuf>> {
-    let folder = root().join("policies");
+    let folder = policies();
     let mut policies: Vec<PathBuf> = fs::read_dir(&folder)
         .with_context(|| format!("cannot read {}", folder.display()))?
         .flatten()

@@ -4,6 +4,12 @@ use agent_core::{
     agent::AgentState,
     message::{Command, Report, ResetCause},
 };
+use endurance::{
+    host_node::HostNode,
+    observations::{Blob, Scene},
+    soak::soak,
+    torture::torture,
+};
 use node_link::{Session, Transport, serial, tcp, unreliable::Faults};
 use serialport::{SerialPort, TTYPort};
 use std::{
@@ -12,12 +18,6 @@ use std::{
     path::Path,
     thread,
     time::{Duration, Instant},
-};
-use xtask::{
-    host_node::HostNode,
-    observations::{Blob, Scene},
-    soak::soak,
-    torture::torture,
 };
 
 /// Longer than anything here takes.
