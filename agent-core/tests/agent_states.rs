@@ -1,6 +1,6 @@
 //! The state machine and the last stage: whatever comes in, actions stay finite and within limits.
 
-mod sample;
+use crate::sample;
 
 use agent_core::agent::{Action, Agent, AgentState, ArmError, Mode};
 use agent_core::message::{Patch, Span};

@@ -1,6 +1,6 @@
 //! Convolutions, which agent-core streams row by row, against the whole image at once.
 
-mod sample;
+use crate::sample;
 
 use agent_core::agent::{AgentState, Mode, project};
 use agent_core::message::Span;

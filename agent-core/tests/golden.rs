@@ -1,7 +1,7 @@
 //! Blobs that were written once and are read forever: one file of each format, and of formats 3 and 4
 //! one for each thing that they brought.
 
-mod sample;
+use crate::sample;
 
 use agent_core::agent::AgentState;
 use agent_core::message::CRC32;

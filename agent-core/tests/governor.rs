@@ -1,6 +1,6 @@
 //! The governor in the control step: what it eases, and when it remembers.
 
-mod sample;
+use crate::sample;
 
 use agent_core::agent::{Action, Agent, Mode};
 use agent_core::policy::{Activation, Channel, Governor, Header, Norm, Policy};

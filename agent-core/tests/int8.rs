@@ -1,7 +1,7 @@
 //! 8-bit weights against a plain model of what they mean, and against the floats they stand for.
 #![cfg(not(miri))] // thousands of steps
 
-mod sample;
+use crate::sample;
 
 use agent_core::agent::AgentState;
 use agent_core::policy::{Activation, Dense, Encoding, Fusion, Header, Norm, Policy};

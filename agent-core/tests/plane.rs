@@ -1,6 +1,6 @@
 //! Agents of the plane: what they compute is what the format's page says.
 
-mod sample;
+use crate::sample;
 
 use agent_core::agent::{Action, Agent, Mode, project};
 use agent_core::message::Span;

@@ -1,6 +1,6 @@
 //! Parsing: good blobs in place, bad ones refused by name, any bytes without a panic.
 
-mod sample;
+use crate::sample;
 
 use agent_core::agent::{Agent, AgentState};
 use agent_core::message::Span;

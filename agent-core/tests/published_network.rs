@@ -1,7 +1,7 @@
 //! The layer set expresses the network of the paper's 1D problems exactly: an agent with a halo
 //! patch computes what the published code computes from the whole field.
 
-mod sample;
+use crate::sample;
 
 use agent_core::agent::{Agent, Mode};
 use agent_core::message::{Patch, Span};

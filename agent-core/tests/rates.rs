@@ -1,6 +1,6 @@
 //! Rate limits: how fast an action may change, and what they must give way to.
 
-mod sample;
+use crate::sample;
 
 use agent_core::agent::{Action, AgentState, Mode};
 use agent_core::policy::{Header, Limits, Policy};

@@ -1,6 +1,6 @@
 //! The probe: a node that does not compute as the policy's maker did does not act.
 
-mod sample;
+use crate::sample;
 
 use agent_core::agent::{Agent, AgentState, ArmError, Mode};
 use agent_core::policy::{Encoding, PROLOGUE, Policy};

@@ -1,7 +1,7 @@
 //! The policies that are shipped: what they cost a node.
 #![cfg(not(miri))] // reads files
 
-mod sample;
+use crate::sample;
 
 use agent_core::agent::Agent;
 use agent_core::policy::{Encoding, Policy};

@@ -1,6 +1,6 @@
 //! Several agents at a time do what each of them does alone, bit for bit.
 
-mod sample;
+use crate::sample;
 
 use agent_core::agent::{Action, AgentState, Mode};
 use agent_core::policy::{Governor, Policy};
