@@ -1,32 +1,77 @@
 //! Files that are either there and whole, or not there.
 
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// Writes `bytes` to `path` so that a reader, or a crash at any moment, meets the old content or the
 /// new one: a temporary file in the same folder, synced, then renamed.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), OutputError> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    replace(folder, path, bytes).map_err(|source| OutputError {
-        path: path.to_owned(),
-        source,
-    })
+    let mut file = WholeFile::create(path)?;
+    file.write(bytes)?;
+    file.finish().map(drop)
 }
 
-fn replace(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// A file that is written bit by bit and appears when it is finished, see [`write_whole`]. Dropped
+/// before that, it leaves nothing.
+pub struct WholeFile {
+    path: PathBuf,
+    file: BufWriter<NamedTempFile>,
+}
+
+impl WholeFile {
+    /// Begins a file: fails now if it could not be written later.
+    pub fn create(path: &Path) -> Result<Self, OutputError> {
+        let error = |source| OutputError::new(path, source);
+        let Some(name) = path.file_name().filter(|_| !path.is_dir()) else {
+            return Err(error(io::ErrorKind::IsADirectory.into()));
+        };
+        // What a killed program leaves can be told from results.
+        let mut prefix = OsString::from(".");
+        prefix.push(name);
+        prefix.push(".part-");
+        let mut builder = tempfile::Builder::new();
+        let file = builder.prefix(&prefix).tempfile_in(folder_of(path));
+        Ok(Self {
+            path: path.to_owned(),
+            file: BufWriter::new(file.map_err(error)?),
+        })
+    }
+
+    /// Adds bytes at the end.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
+        let written = self.file.write_all(bytes);
+        written.map_err(|source| OutputError::new(&self.path, source))
+    }
+
+    /// Puts the file in its place, over what was there.
+    pub fn finish(self) -> Result<PathBuf, OutputError> {
+        let Self { path, file } = self;
+        match replace(&path, file) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(OutputError::new(&path, source)),
+        }
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn replace(path: &Path, file: BufWriter<NamedTempFile>) -> io::Result<()> {
     // Removed again if anything fails on the way.
-    let mut file = NamedTempFile::new_in(folder)?;
-    file.write_all(bytes)?;
+    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
     permit(file.as_file())?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     // The rename itself lives in the folder; not every file system lets one sync that.
-    File::open(folder).and_then(|folder| folder.sync_all()).ok();
+    let folder = File::open(folder_of(path));
+    folder.and_then(|folder| folder.sync_all()).ok();
     Ok(())
 }
 
@@ -48,12 +93,28 @@ pub struct OutputFolder(PathBuf);
 /// Results cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot write to {}: {source}; check that its folder exists and is writable, or choose another with --out",
+    "cannot write to {}: {source}; check that its folder exists and is writable, or choose another with {option}",
     path.display()
 )]
 pub struct OutputError {
     path: PathBuf,
     source: io::Error,
+    option: &'static str,
+}
+
+impl OutputError {
+    fn new(path: &Path, source: io::Error) -> Self {
+        Self {
+            path: path.to_owned(),
+            source,
+            option: "--out",
+        }
+    }
+
+    /// The same about a path that was given with another option than `--out`.
+    pub fn of(self, option: &'static str) -> Self {
+        Self { option, ..self }
+    }
 }
 
 impl OutputFolder {
@@ -63,7 +124,7 @@ impl OutputFolder {
         let folder = Self(path.to_owned());
         std::fs::create_dir_all(path)
             .and_then(|()| NamedTempFile::new_in(path).map(drop))
-            .map_err(|source| folder.error(path.to_owned(), source))?;
+            .map_err(|source| OutputError::new(path, source))?;
         Ok(folder)
     }
 
@@ -79,7 +140,7 @@ impl OutputFolder {
         let path = self.0.join(name);
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                Err(self.error(path, source))
+                Err(OutputError::new(&path, source))
             }
             _ => Ok(()),
         }
@@ -88,10 +149,6 @@ impl OutputFolder {
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.0
-    }
-
-    fn error(&self, path: PathBuf, source: std::io::Error) -> OutputError {
-        OutputError { path, source }
     }
 }
 
@@ -120,5 +177,22 @@ mod tests {
         assert!(output.write("taken", b"x").is_err());
         assert!(write_whole(&folder.path().join("missing/file"), b"x").is_err());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_appears_when_it_is_finished_and_not_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("long");
+        std::fs::write(&path, "old").unwrap();
+        let mut file = WholeFile::create(&path).unwrap();
+        file.write(b"new ").unwrap();
+        file.write(b"text").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(file.finish().unwrap(), path);
+        assert_eq!(std::fs::read(&path).unwrap(), b"new text");
+        drop(WholeFile::create(&path).unwrap());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let error = WholeFile::create(folder.path()).err().unwrap();
+        assert!(error.of("--rows").to_string().contains("--rows"));
     }
 }
