@@ -13,51 +13,56 @@ pub fn resample(field: &[f32], from: &Grid, to: &Grid) -> Vec<f32> {
     }
     let [rows, columns] = from.points;
     let [new_rows, new_columns] = to.points;
-    let down = weights(from.edge, rows, new_rows);
-    let along = weights(from.edge, columns, new_columns);
+    // One new point's weights at a time: all of them would be more than a large field itself.
+    let mut weights = vec![0.0; rows];
     let mut tall = vec![0.0; new_rows * columns];
-    for (row, weights) in tall.chunks_exact_mut(columns).zip(down.chunks_exact(rows)) {
-        for (old, weight) in field.chunks_exact(columns).zip(weights) {
+    for (i, row) in tall.chunks_exact_mut(columns).enumerate() {
+        weigh(&mut weights, from.edge, i, new_rows);
+        for (old, weight) in field.chunks_exact(columns).zip(&weights) {
             for (sum, value) in row.iter_mut().zip(old) {
                 *sum += weight * f64::from(*value);
             }
         }
     }
-    tall.chunks_exact(columns)
-        .flat_map(|row| {
-            along.chunks_exact(columns).map(|weights| {
-                let sum: f64 = row.iter().zip(weights).map(|(v, w)| v * w).sum();
-                sum as f32
-            })
-        })
-        .collect()
+    weights.resize(columns, 0.0);
+    let mut new = vec![0.0; to.len()];
+    for i in 0..new_columns {
+        weigh(&mut weights, from.edge, i, new_columns);
+        let column = new.iter_mut().skip(i).step_by(new_columns);
+        for (value, row) in column.zip(tall.chunks_exact(columns)) {
+            let sum: f64 = row.iter().zip(&weights).map(|(v, w)| v * w).sum();
+            *value = sum as f32;
+        }
+    }
+    new
 }
 
-/// Row-major [to, from]: what each new point takes from each old one.
-fn weights(edge: Edge, from: usize, to: usize) -> Vec<f64> {
-    let mut weights = vec![0.0; from * to];
-    for (i, row) in weights.chunks_exact_mut(from).enumerate() {
-        match edge {
-            _ if from == to => row[i] = 1.0,
-            Edge::Wall => cubic(row, i as f64 * (from - 1) as f64 / (to - 1).max(1) as f64),
-            Edge::Periodic => {
-                // Modes that both grids have; the lone highest mode of an even grid is left out.
-                let modes = (from.min(to) - 1) / 2;
-                for (j, weight) in row.iter_mut().enumerate() {
-                    let turn = i as f64 / to as f64 - j as f64 / from as f64;
-                    let half = std::f64::consts::PI * turn;
-                    let waves = (2 * modes + 1) as f64;
-                    // 1 + 2 Σ cos(2πk·turn) over the modes, and its limit where points coincide.
-                    let sum = match half.sin() {
-                        sine if sine.abs() < 1e-12 => waves,
-                        sine => (waves * half).sin() / sine,
-                    };
-                    *weight = sum / from as f64;
-                }
+/// What point `i` of `to` new ones takes from each old one.
+fn weigh(weights: &mut [f64], edge: Edge, i: usize, to: usize) {
+    let from = weights.len();
+    weights.fill(0.0);
+    match edge {
+        _ if from == to => weights[i] = 1.0,
+        Edge::Wall => cubic(
+            weights,
+            i as f64 * (from - 1) as f64 / (to - 1).max(1) as f64,
+        ),
+        Edge::Periodic => {
+            // Modes that both grids have; the lone highest mode of an even grid is left out.
+            let modes = (from.min(to) - 1) / 2;
+            for (j, weight) in weights.iter_mut().enumerate() {
+                let turn = i as f64 / to as f64 - j as f64 / from as f64;
+                let half = std::f64::consts::PI * turn;
+                let waves = (2 * modes + 1) as f64;
+                // 1 + 2 Σ cos(2πk·turn) over the modes, and its limit where points coincide.
+                let sum = match half.sin() {
+                    sine if sine.abs() < 1e-12 => waves,
+                    sine => (waves * half).sin() / sine,
+                };
+                *weight = sum / from as f64;
             }
         }
     }
-    weights
 }
 
 /// Keys' cubic convolution at position `s` in units of the old spacing; beyond a wall the field is

@@ -1,9 +1,13 @@
 //! Where episodes come from: the published test set, a file, or a seed.
 
+use crate::grid::Grid;
 use crate::npy::{self, NpyError, Shape};
 use crate::random_field::episode_rng;
+use crate::resample::resample;
 use crate::{Episode, Problem};
+use serde::Serialize;
 use std::fmt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -20,7 +24,7 @@ pub enum EpisodeSet {
     Table,
     /// New draws from the problem's distribution, numbered from 0 under one seed.
     Fresh,
-    /// An `.npy` file of the test sets' shape.
+    /// An `.npy` file of the test sets' shape, or of the same shape on another grid.
     File(PathBuf),
 }
 
@@ -43,6 +47,29 @@ impl fmt::Display for EpisodeSet {
             Self::Fresh => f.write_str("fresh"),
             Self::File(path) => write!(f, "{}", path.display()),
         }
+    }
+}
+
+/// Fewest points along an axis that a field can be resampled from: a cubic has four coefficients.
+const FEWEST_POINTS: usize = 4;
+
+/// A set that came on another grid of the problem's domain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Resampled {
+    /// Points along each axis in the file.
+    pub from: Vec<usize>,
+    /// Points along each axis that the episodes have now: the sensors'.
+    pub to: Vec<usize>,
+}
+
+impl fmt::Display for Resampled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let points = |shape: &[usize]| {
+            let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+            sizes.join("x")
+        };
+        let (from, to) = (points(&self.from), points(&self.to));
+        write!(f, "resampled from {from} to {to} points")
     }
 }
 
@@ -137,6 +164,26 @@ impl EpisodeSet {
         Ok(all.swap_remove(index))
     }
 
+    /// What was done to the fields of a file that has them on another grid; `None` for any other
+    /// set. Reads the file's beginning only.
+    pub fn resampled(&self, problem: &Problem) -> Result<Option<Resampled>, TestSetError> {
+        let Self::File(path) = self else {
+            return Ok(None);
+        };
+        let mut beginning = Vec::new();
+        std::fs::File::open(path)
+            .and_then(|file| file.take(npy::LONGEST_HEADER).read_to_end(&mut beginning))
+            .map_err(|source| unreadable(path, source))?;
+        let origin = origin(path);
+        let shape = npy::shape(&beginning).map_err(|source| not_npy(&origin, source))?;
+        let grid = grid_of(&shape, problem, &origin, true)?;
+        let changed = grid.points != problem.sensors.points;
+        Ok(changed.then(|| Resampled {
+            from: grid.shape().to_vec(),
+            to: problem.sensors.shape().to_vec(),
+        }))
+    }
+
     /// All episodes of a table or file; `None` for a fresh set.
     fn stored(&self, problem: &Problem) -> Result<Option<Vec<Episode>>, TestSetError> {
         match self {
@@ -145,14 +192,12 @@ impl EpisodeSet {
                 let set = problem.test_set.ok_or(TestSetError::NoTable {
                     problem: problem.name,
                 })?;
+                // On a longer domain these fields would be stretched, and be those of another problem.
                 from_npy(set.bytes, problem, set.origin).map(Some)
             }
             Self::File(path) => {
-                let bytes = std::fs::read(path).map_err(|source| TestSetError::Io {
-                    path: path.clone(),
-                    source,
-                })?;
-                from_npy(&bytes, problem, &origin(path)).map(Some)
+                let bytes = std::fs::read(path).map_err(|source| unreadable(path, source))?;
+                read(&bytes, problem, &origin(path), true).map(Some)
             }
         }
     }
@@ -178,47 +223,97 @@ fn fresh(problem: &Problem, seed: u64, index: usize) -> Episode {
     )
 }
 
-/// Episodes from the bytes of an `.npy` file of shape [samples, 2, points…] or [samples, points…].
+fn unreadable(path: &Path, source: std::io::Error) -> TestSetError {
+    TestSetError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn not_npy(origin: &str, source: NpyError) -> TestSetError {
+    TestSetError::Npy {
+        origin: origin.to_owned(),
+        source,
+    }
+}
+
+/// Episodes from the bytes of an `.npy` file of shape [samples, 2, points…] or [samples, points…],
+/// on the sensors' grid.
 pub fn from_npy(
     bytes: &[u8],
     problem: &Problem,
     origin: &str,
 ) -> Result<Vec<Episode>, TestSetError> {
-    let array = npy::parse(bytes).map_err(|source| TestSetError::Npy {
-        origin: origin.to_owned(),
-        source,
-    })?;
+    read(bytes, problem, origin, false)
+}
+
+/// The same, with fields from other grids of the domain resampled if `any_grid`.
+fn read(
+    bytes: &[u8],
+    problem: &Problem,
+    origin: &str,
+    any_grid: bool,
+) -> Result<Vec<Episode>, TestSetError> {
+    let array = npy::parse(bytes).map_err(|source| not_npy(origin, source))?;
+    let grid = grid_of(&array.shape, problem, origin, any_grid)?;
+    let field = |values: &[f32]| resample(values, &grid, &problem.sensors);
+    let points = grid.len();
     // Tracking problems have initial field and target, the others an initial field only.
-    let points = problem.sensors.len();
-    let mut shape = problem.sensors.shape().to_vec();
-    if problem.tracking {
-        shape.insert(0, 2);
-    }
-    if array.shape.first().is_none_or(|&n| n == 0) || array.shape[1..] != shape {
-        let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
-        let pairs = match problem.tracking {
-            true => " (axis 1: initial field, target)",
-            false => "",
-        };
-        return Err(TestSetError::Shape {
-            origin: origin.to_owned(),
-            found: Shape(array.shape),
-            problem: problem.name,
-            needed: format!("[samples, {}]{pairs}", sizes.join(", ")),
-        });
-    }
-    let each = shape.iter().product();
+    let each = if problem.tracking { 2 * points } else { points };
     Ok(array
         .values
         .chunks_exact(each)
         .map(|fields| Episode {
-            initial: fields[..points].to_vec(),
+            initial: field(&fields[..points]),
             target: match problem.tracking {
-                true => fields[points..].to_vec(),
-                false => vec![0.0; points],
+                true => field(&fields[points..]),
+                false => vec![0.0; problem.sensors.len()],
             },
         })
         .collect())
+}
+
+/// The grid of the fields in an array of this shape: the sensors', or if `any_grid` another one of
+/// the same domain.
+fn grid_of(
+    shape: &[usize],
+    problem: &Problem,
+    origin: &str,
+    any_grid: bool,
+) -> Result<Grid, TestSetError> {
+    let sensors = &problem.sensors;
+    let points = match (shape, problem.tracking) {
+        ([0, ..], _) => &[],
+        ([_, 2, points @ ..], true) | ([_, points @ ..], false) => points,
+        _ => &[],
+    };
+    let mut grid = *sensors;
+    if points.len() == sensors.axes {
+        grid.points[..sensors.axes].copy_from_slice(points);
+    }
+    let usable = match any_grid {
+        true => points.iter().all(|n| *n >= FEWEST_POINTS) || points == sensors.shape(),
+        false => points == sensors.shape(),
+    };
+    if points.len() == sensors.axes && usable {
+        return Ok(grid);
+    }
+    let sizes: Vec<String> = sensors.shape().iter().map(usize::to_string).collect();
+    let (pair, pairs) = match problem.tracking {
+        true => ("2, ", " (axis 1: initial field, target)"),
+        false => ("", ""),
+    };
+    let others = match (any_grid, sensors.axes) {
+        (false, _) => String::new(),
+        (true, 1) => format!(", or another number of points, at least {FEWEST_POINTS}"),
+        (true, _) => format!(", or other numbers of points, at least {FEWEST_POINTS} each way"),
+    };
+    Err(TestSetError::Shape {
+        origin: origin.to_owned(),
+        found: Shape(shape.to_vec()),
+        problem: problem.name,
+        needed: format!("[samples, {pair}{}]{pairs}{others}", sizes.join(", ")),
+    })
 }
 
 #[cfg(test)]
@@ -260,6 +355,104 @@ mod tests {
             error
                 .to_string()
                 .contains("50 episodes, numbered from 0; episode 50")
+        );
+    }
+
+    /// A file of this shape, with values that are those of a smooth field.
+    fn saved(folder: &str, shape: &[usize], value: impl Fn(usize) -> f32) -> EpisodeSet {
+        let values: Vec<f32> = (0..shape.iter().product()).map(value).collect();
+        let name = format!("{folder}-{}-{shape:?}.npy", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, npy::encode(shape, &values)).unwrap();
+        EpisodeSet::File(path)
+    }
+
+    fn gone(set: &EpisodeSet) {
+        if let EpisodeSet::File(path) = set {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[test]
+    fn fields_from_other_grids_are_resampled_and_it_is_said() {
+        // Parabolas between walls, x² and its negative, on 64 points.
+        let set = saved("parabolas", &[1, 2, 64], |i| {
+            let x = (i % 64) as f32 / 63.0;
+            if i < 64 { x * x } else { -x * x }
+        });
+        let episode = set.episode(&PROBLEM, 0, 0).unwrap();
+        for (j, (a, b)) in episode.initial.iter().zip(&episode.target).enumerate() {
+            let x = j as f32 / 99.0;
+            assert!((a - x * x).abs() < 1e-6 && (b + x * x).abs() < 1e-6, "{j}");
+        }
+        let said = set.resampled(&PROBLEM).unwrap().unwrap().to_string();
+        assert_eq!(said, "resampled from 64 to 100 points");
+        gone(&set);
+
+        // A wave of a torus, on finer and uneven points.
+        let torus = crate::published::turbulence_2d::PROBLEM;
+        let set = saved("wave", &[1, 80, 96], |i| {
+            (std::f32::consts::TAU * (i % 96) as f32 / 96.0).sin()
+        });
+        let episode = set.episode(&torus, 0, 0).unwrap();
+        let columns = torus.sensors.points[1];
+        for (j, value) in episode.initial.iter().enumerate() {
+            let turn = (j % columns) as f32 / columns as f32;
+            assert!((value - (std::f32::consts::TAU * turn).sin()).abs() < 1e-5);
+        }
+        let said = set.resampled(&torus).unwrap().unwrap().to_string();
+        assert_eq!(said, "resampled from 80x96 to 64x64 points");
+        gone(&set);
+    }
+
+    #[test]
+    fn sets_on_the_sensors_grid_are_taken_as_they_are() {
+        let set = saved("plain", &[2, 2, 100], |i| i as f32);
+        assert_eq!(set.resampled(&PROBLEM).unwrap(), None);
+        let episodes = set.episodes(&PROBLEM, 0, None).unwrap();
+        assert_eq!((episodes.len(), episodes[1].target[99]), (2, 399.0));
+        gone(&set);
+        assert_eq!(EpisodeSet::Table.resampled(&PROBLEM).unwrap(), None);
+        assert_eq!(EpisodeSet::Fresh.resampled(&PROBLEM).unwrap(), None);
+    }
+
+    #[test]
+    fn what_cannot_be_resampled_is_refused_with_what_can() {
+        let torus = crate::published::turbulence_2d::PROBLEM;
+        let cases: [(&Problem, &[usize], &str); 8] = [
+            (&PROBLEM, &[3, 100], "[samples, 2, 100] (axis 1: initial"),
+            (&PROBLEM, &[3, 1, 100], "[3, 1, 100]"),
+            (
+                &PROBLEM,
+                &[3, 2, 3],
+                "or another number of points, at least 4;",
+            ),
+            (&PROBLEM, &[3, 2, 10, 10], "[3, 2, 10, 10]"),
+            (&PROBLEM, &[0, 2, 64], "[0, 2, 64]"),
+            (&PROBLEM, &[], "[]"),
+            (&torus, &[3, 2, 64], "at least 4 each way"),
+            (&torus, &[3, 2, 64, 64], "needs [samples, 64, 64], or"),
+        ];
+        for (problem, shape, fact) in cases {
+            let set = saved("odd", shape, |_| 0.0);
+            for error in [
+                set.episodes(problem, 0, None).unwrap_err(),
+                set.resampled(problem).unwrap_err(),
+            ] {
+                assert!(error.to_string().contains(fact), "{error}");
+            }
+            gone(&set);
+        }
+    }
+
+    #[test]
+    fn the_published_table_is_never_stretched_to_another_domain() {
+        let front = &crate::published::ks_1d::PROBLEM;
+        let longer = front.with_physics([("length", 44.0)]).unwrap();
+        let error = EpisodeSet::Table.episodes(&longer, 0, None).unwrap_err();
+        assert!(
+            error.to_string().contains("needs [samples, 256];"),
+            "{error}"
         );
     }
 }
