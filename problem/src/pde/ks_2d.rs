@@ -1,10 +1,11 @@
 //! The Kuramoto–Sivashinsky equation on a torus, by exponential time differencing.
 
 use super::Stepper;
+use super::exponential::{Etdrk4, phi};
 use super::fourier::{
     Columns, Plans, RealField, Resolution, Rows, for_each, portions, wave_number,
 };
-use super::lanes::{Lines, Real, Table, Wide, WideComplex};
+use super::lanes::{Lines, Real, Table, Wide, WideComplex, lanes};
 use num_traits::Zero;
 use pulp::{Arch, Simd, WithSimd};
 use rustfft::num_complex::Complex;
@@ -104,28 +105,6 @@ struct Coefficients<T> {
     product: Table<T>,
 }
 
-/// φ₁, φ₂ and φ₃ at `c`: φ_n(c) = Σ_j c^j / (j + n)!.
-///
-/// The closed forms cancel for small |c|, so the series is summed there; at |c| < 1 its terms fall
-/// below 1e-18 before the twentieth.
-fn phi(c: f64) -> [f64; 3] {
-    if c.abs() < 1.0 {
-        [1, 2, 3].map(|n| {
-            let mut term = 1.0 / [1.0, 2.0, 6.0][n - 1];
-            let mut sum = 0.0;
-            for j in 1..=20 {
-                sum += term;
-                term *= c / (j + n) as f64;
-            }
-            sum
-        })
-    } else {
-        let first = c.exp_m1() / c;
-        let second = (first - 1.0) / c;
-        [first, second, (second - 0.5) / c]
-    }
-}
-
 impl<T: Real> Coefficients<T> {
     /// For `length` modes along each column with |k|² = `square(position, lane)`.
     fn new(
@@ -135,25 +114,27 @@ impl<T: Real> Coefficients<T> {
         stages: Stages,
         points: usize,
     ) -> Self {
-        let table = |of: &dyn Fn(f64) -> f64| {
-            Table::new(length, |j, lane| {
-                let q = square(j, lane);
-                of((q - q * q) * dt)
-            })
+        let lanes = lanes::<T>();
+        let growth = |j: usize, lane: usize| {
+            let q = square(j, lane);
+            (q - q * q) * dt
+        };
+        let modes: Vec<Etdrk4> = (0..length * lanes)
+            .map(|at| Etdrk4::new(growth(at / lanes, at % lanes), dt))
+            .collect();
+        let table = |of: &dyn Fn(&Etdrk4) -> f64| {
+            Table::new(length, |j, lane| of(&modes[j * lanes + lane]))
         };
         Self {
-            whole: table(&|c| c.exp()),
-            half: table(&|c| (0.5 * c).exp()),
+            whole: table(&|mode| mode.whole),
+            half: table(&|mode| mode.half),
             h: match stages {
-                Stages::Proper => table(&|c| 0.5 * dt * phi(0.5 * c)[0]),
-                Stages::AsPublished => table(&|c| 0.5 * dt * phi(c)[0]),
+                Stages::Proper => table(&|mode| mode.h),
+                Stages::AsPublished => {
+                    Table::new(length, |j, lane| 0.5 * dt * phi(growth(j, lane))[0])
+                }
             },
-            weights: [[1.0, -3.0, 4.0], [0.0, 2.0, -4.0], [0.0, -1.0, 4.0]].map(|[x, y, z]| {
-                table(&|c| {
-                    let [p1, p2, p3] = phi(c);
-                    dt * (x * p1 + y * p2 + z * p3)
-                })
-            }),
+            weights: [0, 1, 2].map(|n| table(&|mode| mode.weights[n])),
             product: Table::new(length, |j, lane| {
                 if square(j, lane) > 0.0 {
                     -0.5 / points as f64

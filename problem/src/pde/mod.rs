@@ -8,6 +8,7 @@
 pub mod advection_diffusion_2d;
 mod batch_fft;
 pub mod density_2d;
+mod exponential;
 pub mod fkpp_1d;
 mod fourier;
 pub mod heat_1d;
