@@ -188,7 +188,11 @@ mod tests {
         };
         let unknown = refused(&fkpp_1d::PROBLEM, "mu", 1.0);
         assert!(unknown.contains("no coefficient 'mu'") && unknown.contains("nu (diffusivity"));
-        let fixed = refused(&heat_1d::PROBLEM, "nu", 1.0);
+        let fixed = Problem {
+            coefficients: &[],
+            ..heat_1d::PROBLEM
+        };
+        let fixed = refused(&fixed, "nu", 1.0);
         assert!(fixed.contains("none of its coefficients"), "{fixed}");
         for value in [-1.0, 0.0, f64::NAN, f64::INFINITY] {
             let text = refused(&turbulence_2d::PROBLEM, "nu", value);

@@ -170,3 +170,51 @@ fn draw(_: &Problem, rng: &mut ChaCha8Rng) -> Episode {
         target: TARGET.draw(rng),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::f64::consts::PI;
+
+    /// sin(3πx) after 50 steps on that grid, over what it was: at the second quarter of the rod.
+    fn decay(problem: &Problem) -> f64 {
+        let problem = problem.with_substeps(8).unwrap(); // the error in time is 1e-6
+        let last = problem.grid.len() - 1;
+        let mut field: Vec<f64> = (0..=last)
+            .map(|j| (3.0 * PI * j as f64 / last as f64).sin())
+            .collect();
+        let (at, rest) = (last / 2, vec![0.0; last + 1]);
+        let before = field[at];
+        let mut stepper = (problem.stepper)(&problem, 1);
+        (0..50).for_each(|_| stepper.step(&mut field, &rest));
+        field[at] / before
+    }
+
+    fn exact(diffusivity: f64) -> f64 {
+        (-diffusivity * (3.0 * PI).powi(2) * 0.05).exp()
+    }
+
+    #[test]
+    fn refined_grids_converge_to_second_order() {
+        let error =
+            |points| (decay(&PROBLEM.with_grid(points).unwrap()) - exact(DIFFUSIVITY)).abs();
+        let errors = [26, 51, 101, 201].map(error);
+        for pair in errors.windows(2) {
+            assert!((pair[0] / pair[1] - 4.0).abs() < 0.1, "{errors:?}");
+        }
+        let thick = PROBLEM.with_physics([("nu", 0.4)]).unwrap();
+        let thick = decay(&thick.with_grid(201).unwrap());
+        assert!((thick - exact(0.4)).abs() < 1e-4, "{thick}");
+    }
+
+    /// On 100 points 1/N is 99/100 of the spacing, so ν comes out as (100/99)² of what it is called.
+    #[test]
+    fn the_published_grid_has_the_published_spacing_and_the_variant_the_true_one() {
+        let published = decay(&PROBLEM);
+        let true_spacing = decay(&PROBLEM.with_variant(TRUE_SPACING.name).unwrap());
+        let rates = [published, true_spacing].map(|decay| -decay.ln());
+        assert!((rates[0] / rates[1] - (100.0f64 / 99.0).powi(2)).abs() < 1e-4);
+        // What is left is the grid's own error, (3π/99)²/12 of the rate.
+        assert!((rates[1] / -exact(DIFFUSIVITY).ln() - 1.0).abs() < 1e-3);
+    }
+}

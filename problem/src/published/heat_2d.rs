@@ -176,6 +176,7 @@ pub fn draw(_: &Problem, rng: &mut ChaCha8Rng) -> Episode {
 mod tests {
     use super::*;
     use crate::random_field::episode_rng;
+    use std::f64::consts::PI;
 
     /// Test sets' README, "Sets at a glance": mean squares 0.4772 (sd 0.3796) and 0.0871 (0.1160),
     /// error 0.5375 (0.4986), each over 50 episodes. The difference to the mean over 1,000 has a
@@ -196,6 +197,29 @@ mod tests {
         for (found, (mean, deviation)) in sums.into_iter().zip(published) {
             let error = 0.145 * deviation;
             assert!((found - mean).abs() < 3.0 * error, "{found} vs {mean}");
+        }
+    }
+
+    /// sin(πx) sin(2πy) after 20 steps, in the middle of the second quarter along y, against
+    /// exp(−5π²νt).
+    #[test]
+    fn refined_grids_converge_to_second_order() {
+        let error = |points: usize| {
+            let plate = PROBLEM.with_grid(points).unwrap().with_substeps(8).unwrap();
+            let sine = |waves: f64, j: usize| (waves * PI * j as f64 / (points - 1) as f64).sin();
+            let mut field: Vec<f64> = (0..points * points)
+                .map(|at| sine(1.0, at / points) * sine(2.0, at % points))
+                .collect();
+            let at = points / 2 * points + points / 4;
+            let (before, rest) = (field[at], vec![0.0; points * points]);
+            let mut stepper = (plate.stepper)(&plate, 1);
+            (0..20).for_each(|_| stepper.step(&mut field, &rest));
+            let exact = (-5.0 * PI * PI * DIFFUSIVITY * 20.0 * CONTROL_INTERVAL).exp();
+            (field[at] / before - exact).abs()
+        };
+        let errors = [17, 33, 65].map(error);
+        for pair in errors.windows(2) {
+            assert!((pair[0] / pair[1] - 4.0).abs() < 0.1, "{errors:?}");
         }
     }
 
