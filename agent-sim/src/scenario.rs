@@ -27,7 +27,7 @@ use crate::fault::{BadFault, Fault, Who};
 use crate::rig::{Boards, LinkKind};
 use agent_core::policy::Policy;
 use artifacts::policy_file::{PolicyFile, PolicyFileError};
-use problem::test_set::{EpisodeSet, TestSetError};
+use problem::test_set::{EpisodeSet, Resampled, TestSetError};
 use problem::{BadProblem, Episode, ErrorSensing, Problem, Problems, Proportional, UnknownProblem};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -173,6 +173,11 @@ impl Scenario {
             return Err(BadScenario::Senseless(text.to_owned()));
         }
         Ok(self.source().episodes(&team.problem, self.seed, count)?)
+    }
+
+    /// What was done to the fields of the set if they came on another grid.
+    pub fn resampled(&self, team: &Team) -> Result<Option<Resampled>, BadScenario> {
+        Ok(self.source().resampled(&team.problem)?)
     }
 
     fn source(&self) -> EpisodeSet {

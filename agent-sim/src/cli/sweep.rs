@@ -1,6 +1,7 @@
 //! `agent-sim sweep`: how a swarm fares with more or fewer agents and with more or fewer faults.
 
 use super::eval::{evaluate, headline_name, notes};
+use super::progress::tell;
 use super::run::listing;
 use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, use_threads};
@@ -140,6 +141,9 @@ pub fn sweep(args: &SweepArgs, problems: &Problems) -> anyhow::Result<()> {
         }
     }
     let episodes = scenario.episodes(&team, Some(args.episodes))?;
+    if let Some(resampled) = scenario.resampled(&team)? {
+        tell(&format!("note: {}: {resampled}", scenario.set));
+    }
 
     let folder = args.out.clone();
     let folder = folder.unwrap_or_else(|| format!("out/sweep-{}", team.problem.name).into());
