@@ -45,6 +45,16 @@ impl Recording {
         episode: &Episode,
         mut tick: impl FnMut(),
     ) -> Result<Self, BlownUp> {
+        Self::watched(experiment, rig, episode, |_| tick())
+    }
+
+    /// The same; `watch` sees the state before the first step and after each.
+    pub fn watched(
+        experiment: &Experiment<'_>,
+        rig: Option<&Rig>,
+        episode: &Episode,
+        mut watch: impl FnMut(&Snapshot<'_>),
+    ) -> Result<Self, BlownUp> {
         let problem = experiment.problem;
         let mut trajectory = Trajectory::new(problem, episode, experiment.steps);
         let mut log = Vec::with_capacity(experiment.steps + 1);
@@ -59,7 +69,7 @@ impl Recording {
                 heard,
                 fingerprint: fingerprint(snapshot),
             });
-            tick();
+            watch(snapshot);
         })?;
         Ok(Self {
             trajectory,

@@ -1,6 +1,9 @@
 //! `agent-sim eval`: many episodes, statistics of the scores.
 
-use super::progress::Progress;
+use super::origin::origin;
+use super::progress::{Progress, tell};
+use super::rows::Rows;
+use super::run::aside;
 use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, use_threads};
 use crate::controller::{Controller, Experiment};
@@ -11,12 +14,15 @@ use agent_core::policy::Encoding;
 use artifacts::policy_file;
 use clap::Args;
 use problem::metrics::{Score, Summary};
+use problem::test_set::Resampled;
 use problem::{
     Actuation, Drives, Episode, ErrorSensing, Headline, Problem, Problems, Proportional, Records,
 };
 use rayon::prelude::*;
 use serde::Serialize;
+use serde_json::json;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct EvalArgs {
@@ -25,7 +31,8 @@ pub struct EvalArgs {
     /// Number of agents [default: as published]
     #[arg(long, value_name = "N")]
     agents: Option<usize>,
-    /// Episodes: table (published), fresh (drawn by --seed) or the path of a .npy file
+    /// Episodes: table (published), fresh (drawn by --seed) or the path of a .npy file, resampled if
+    /// it is on another grid
     #[arg(long, default_value = "table", value_name = "SET")]
     set: String,
     /// Number of episodes [default: all of a set, 50 fresh ones]
@@ -34,6 +41,10 @@ pub struct EvalArgs {
     /// Store the policy's weights in this way first, f32 or int8, and say what that costs
     #[arg(long, value_name = "FORM", value_parser = policy_file::encoding)]
     weights: Option<Encoding>,
+    /// Write the score of each episode too, by the name of the file as CSV (.csv) or as one JSON
+    /// object a line (.jsonl); of all controllers that are shown
+    #[arg(long, value_name = "FILE")]
+    rows: Option<PathBuf>,
     /// Print one JSON object and nothing else
     #[arg(long)]
     json: bool,
@@ -69,6 +80,9 @@ struct Evaluation<'a> {
     episodes: usize,
     seed: u64,
     set: &'a str,
+    /// If the set came on another grid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resampled: Option<&'a Resampled>,
     faults: Vec<String>,
     version: &'a str,
     /// Which of the figures the published table shows.
@@ -87,36 +101,71 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
     scenario.set.clone_from(&args.set);
     let mut team = scenario.team(problems)?;
     let episodes = scenario.episodes(&team, args.episodes)?;
-    let before = match args.weights {
-        None => None,
-        Some(_) => {
-            let policy = team.parsed_policy();
-            let experiment = team.experiment(policy.as_ref());
-            Some(evaluate(&experiment, &episodes, "as it is")?)
-        }
-    };
+    let resampled = scenario.resampled(&team)?;
+    if args.weights.is_some() && team.policy.is_none() {
+        anyhow::bail!("--weights belongs to --controller policy");
+    }
+    let rows = args.rows.as_deref().map(Rows::create).transpose()?;
+    if let Some(resampled) = &resampled {
+        tell(&format!("note: {}: {resampled}", scenario.set));
+    }
+
+    let mut results = Vec::new();
     let mut recoding = None;
-    if let (Some(weights), Some(before)) = (args.weights, &before) {
-        let Some(file) = &team.policy else {
-            anyhow::bail!("--weights belongs to --controller policy");
-        };
+    if let (Some(weights), Some(file)) = (args.weights, team.policy.clone()) {
+        let policy = team.parsed_policy();
+        let experiment = team.experiment(policy.as_ref());
+        let before = Evaluated::new(&team, &experiment, &episodes, AS_IT_IS)?;
         let recoded = file.recoded(weights)?;
         recoding = Some(Recoding {
             weights: policy_file::name(weights),
-            before: headline(&team.problem, before),
+            before: headline(&team.problem, &before.summary()),
             after: f64::NAN,
             ratio: f64::NAN,
             bytes_before: file.bytes().len(),
             bytes_after: recoded.bytes().len(),
         });
+        results.push(before);
         team.policy = Some(recoded);
     }
     let policy = team.parsed_policy();
     let experiment = team.experiment(policy.as_ref());
-    let summary = evaluate(&experiment, &episodes, "episodes")?;
+    let asked = Evaluated::new(&team, &experiment, &episodes, "episodes")?;
+    let summary = asked.summary();
+    results.push(asked);
     if let Some(recoding) = &mut recoding {
         recoding.after = headline(&team.problem, &summary);
         recoding.ratio = recoding.after / recoding.before;
+        let [before, after] = &mut results[..] else {
+            unreachable!("two were run");
+        };
+        before.weights = Some(AS_IT_IS);
+        after.weights = Some(recoding.weights);
+    }
+    if !args.json {
+        results.extend(yardsticks(&team, &experiment, &episodes)?);
+        results.extend(variants(&scenario, problems, &episodes)?);
+    }
+    let mut wrote = String::new();
+    if let Some(mut rows) = rows {
+        for result in &results {
+            let mut origin = origin(&scenario, &team, resampled.as_ref());
+            for (name, value) in &mut origin {
+                match *name {
+                    "substeps" => *value = json!(result.substeps),
+                    "gain" => *value = json!(result.gain),
+                    "policy_hash" => *value = json!(result.policy_hash),
+                    _ => {}
+                }
+            }
+            let name = vec![
+                ("controller", json!(result.kind.name())),
+                ("variant", json!(result.variant)),
+                ("weights", json!(result.weights)),
+            ];
+            rows.add(&name, &origin, &result.scores, team.problem.scoring)?;
+        }
+        wrote = format!("\n  wrote {}\n", rows.finish()?.display());
     }
     if args.json {
         let evaluation = Evaluation {
@@ -130,6 +179,7 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
             episodes: episodes.len(),
             seed: scenario.seed,
             set: &scenario.set,
+            resampled: resampled.as_ref(),
             faults: team.faults.iter().map(ToString::to_string).collect(),
             version: VERSION,
             headline: headline_name(&team.problem),
@@ -138,24 +188,80 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
         };
         return print(&(serde_json::to_string_pretty(&evaluation)? + "\n"));
     }
-    let mut rows = Vec::new();
-    let mut name = team.kind.name().to_owned();
-    if let (Some(recoding), Some(before)) = (&recoding, before) {
-        rows.push((format!("{name} as it is"), before));
-        name += &format!(", {} weights", recoding.weights);
-    }
-    rows.push((name, summary));
-    rows.extend(yardsticks(&team, &experiment, &episodes)?);
-    rows.extend(variants(&scenario, problems, &episodes)?);
+    let shown: Vec<(String, Summary)> = results
+        .iter()
+        .map(|result| (result.name(&scenario), result.summary()))
+        .collect();
     print(&format!(
-        "{} · {} agents · {} episodes of the {} set\n\n{}\n{}",
+        "{} · {} agents · {} episodes of the {} set{}\n\n{}\n{}{wrote}",
         provenance(&team.problem, scenario.seed, team.policy.as_ref()),
         team.agents,
         episodes.len(),
         scenario.set,
-        summary_table(&team.problem, &rows),
+        aside(resampled.as_ref()),
+        summary_table(&team.problem, &shown),
         cost(&team.problem, recoding.as_ref()) + &notes(&team.problem, team.agents),
     ))
+}
+
+/// Weights that were not stored in another way.
+const AS_IT_IS: &str = "as it is";
+
+/// A controller and its scores.
+struct Evaluated {
+    kind: ControllerKind,
+    /// The problem's form.
+    variant: Option<&'static str>,
+    substeps: usize,
+    /// How weights are stored, with `--weights`.
+    weights: Option<&'static str>,
+    gain: Option<f64>,
+    policy_hash: Option<String>,
+    scores: Vec<Score>,
+}
+
+impl Evaluated {
+    /// Runs a team's controller.
+    fn new(
+        team: &Team,
+        experiment: &Experiment<'_>,
+        episodes: &[Episode],
+        what: &'static str,
+    ) -> Result<Self, EpisodeBlownUp> {
+        let gain = match experiment.controller {
+            Controller::Proportional(law) => Some(law.gain),
+            _ => None,
+        };
+        let (kind, policy) = match experiment.controller {
+            Controller::None => (ControllerKind::None, None),
+            Controller::Proportional(_) => (ControllerKind::Proportional, None),
+            Controller::Policy(_) => (ControllerKind::Policy, team.policy.as_ref()),
+        };
+        Ok(Self {
+            kind,
+            variant: team.problem.form,
+            substeps: team.problem.substeps,
+            weights: None,
+            gain,
+            policy_hash: policy.map(|file| file.hash()),
+            scores: scores(experiment, episodes, what)?,
+        })
+    }
+
+    fn summary(&self) -> Summary {
+        Summary::of(&self.scores)
+    }
+
+    /// In a table: what tells it from the others.
+    fn name(&self, scenario: &Scenario) -> String {
+        let kind = self.kind.name();
+        match (self.weights, self.variant) {
+            (Some(AS_IT_IS), _) => format!("{kind} {AS_IT_IS}"),
+            (Some(weights), _) => format!("{kind}, {weights} weights"),
+            (None, Some(form)) if scenario.variant.is_none() => format!("{kind}, {form}"),
+            _ => kind.to_owned(),
+        }
+    }
 }
 
 /// The figure that the published table shows.
@@ -192,11 +298,11 @@ fn yardsticks(
     team: &Team,
     experiment: &Experiment<'_>,
     episodes: &[Episode],
-) -> anyhow::Result<Vec<(String, Summary)>> {
+) -> Result<Vec<Evaluated>, EpisodeBlownUp> {
     let tuned = team.problem.baseline_for(team.agents);
     let feedback = tuned.map(Controller::Proportional);
     let feedback = feedback.map(|law| (ControllerKind::Proportional, law));
-    let mut rows = Vec::new();
+    let mut results = Vec::new();
     for (kind, controller) in [(ControllerKind::None, Controller::None)]
         .into_iter()
         .chain(feedback)
@@ -206,11 +312,10 @@ fn yardsticks(
                 controller,
                 ..*experiment
             };
-            let summary = evaluate(&experiment, episodes, "yardstick")?;
-            rows.push((kind.name().to_owned(), summary));
+            results.push(Evaluated::new(team, &experiment, episodes, "yardstick")?);
         }
     }
-    Ok(rows)
+    Ok(results)
 }
 
 /// The same under the problem's other forms, unless one was asked for.
@@ -218,10 +323,10 @@ fn variants(
     scenario: &Scenario,
     problems: &Problems,
     episodes: &[Episode],
-) -> anyhow::Result<Vec<(String, Summary)>> {
-    let mut rows = Vec::new();
+) -> anyhow::Result<Vec<Evaluated>> {
+    let mut results = Vec::new();
     if scenario.variant.is_some() {
-        return Ok(rows);
+        return Ok(results);
     }
     for variant in scenario.team(problems)?.problem.variants {
         let other = Scenario {
@@ -231,16 +336,10 @@ fn variants(
         let team = other.team(problems)?;
         let policy = team.parsed_policy();
         let experiment = team.experiment(policy.as_ref());
-        let name = |kind: &str| format!("{kind}, {}", variant.name);
-        let summary = evaluate(&experiment, episodes, variant.name)?;
-        rows.push((name(team.kind.name()), summary));
-        let more = yardsticks(&team, &experiment, episodes)?;
-        rows.extend(
-            more.into_iter()
-                .map(|(kind, summary)| (name(&kind), summary)),
-        );
+        results.push(Evaluated::new(&team, &experiment, episodes, variant.name)?);
+        results.extend(yardsticks(&team, &experiment, episodes)?);
     }
-    Ok(rows)
+    Ok(results)
 }
 
 /// An episode of a set that blew up.
@@ -253,14 +352,23 @@ pub struct EpisodeBlownUp {
     source: BlownUp,
 }
 
-/// Runs all episodes, in parallel, and summarises their scores in order.
+/// Runs all episodes, in parallel, and summarises their scores.
 pub fn evaluate(
     experiment: &Experiment<'_>,
     episodes: &[Episode],
     what: &'static str,
 ) -> Result<Summary, EpisodeBlownUp> {
+    Ok(Summary::of(&scores(experiment, episodes, what)?))
+}
+
+/// Runs all episodes, in parallel; the scores are in their order.
+fn scores(
+    experiment: &Experiment<'_>,
+    episodes: &[Episode],
+    what: &'static str,
+) -> Result<Vec<Score>, EpisodeBlownUp> {
     let progress = Progress::new(episodes.len(), what);
-    let scores: Result<Vec<Score>, EpisodeBlownUp> = episodes
+    episodes
         .par_iter()
         .enumerate()
         .map(|(index, episode)| {
@@ -275,8 +383,7 @@ pub fn evaluate(
                 source,
             })
         })
-        .collect();
-    Ok(Summary::of(&scores?))
+        .collect()
 }
 
 /// One row per controller.

@@ -3,12 +3,15 @@
 mod bench;
 mod demo;
 mod eval;
+mod fields;
 mod key;
 mod list;
 mod nodes;
+mod origin;
 mod progress;
 mod replay;
 mod rig_args;
+mod rows;
 mod run;
 mod scenario_args;
 mod sweep;
@@ -58,6 +61,7 @@ Examples:
   agent-sim run heat-1d --set table --episode 12             an episode of the published test set
   agent-sim run ks-1d --controller proportional --gain 5 --gif
   agent-sim run fkpp-1d --physics nu=0.001,rho=5             under other physics
+  agent-sim run heat-2d --fields heat.npy                    all steps for numpy, with heat.json
   agent-sim run turbulence-2d --agents 256 --fault crash,fraction=0.3,at=0.5 --fault delay,steps=2
   agent-sim run --scenario out/run-turbulence-2d/scenario.toml --seed 2
   agent-sim run heat-2d --agents 64 --link qemu=6 --link serial=/dev/ttyACM0    mixed with boards
@@ -71,7 +75,8 @@ Examples:
   agent-sim eval heat-1d --policy my.policy --json       one JSON object and nothing else
   agent-sim eval heat-1d --set fresh --episodes 200 --seed 1
   agent-sim eval turbulence-2d --as-published            the authors' numerics only; without: both
-  agent-sim eval heat-1d --set mine.npy                  float32, [samples, 2, points]")]
+  agent-sim eval heat-1d --rows scores.csv               a line an episode; .jsonl: a JSON object
+  agent-sim eval heat-1d --set mine.npy                  float32 or float64, [samples, 2, points]")]
     Eval(eval::EvalArgs),
     /// Error against the number of agents or the share of broken ones; resumable
     #[command(after_help = "\

@@ -1,8 +1,10 @@
 //! `agent-sim run`: one episode, scores, pictures and a record to replay.
 
 use super::eval::notes;
+use super::fields::{self, Fields};
 use super::nodes::status_rows;
-use super::progress::Progress;
+use super::origin::origin;
+use super::progress::{Progress, tell};
 use super::replay::{EPISODE, POLICY, SCENARIO, STEPS};
 use super::rig_args::RigArgs;
 use super::scenario_args::ScenarioArgs;
@@ -22,6 +24,7 @@ use anyhow::bail;
 use artifacts::output::{OutputError, OutputFolder};
 use clap::Args;
 use problem::metrics::Score;
+use problem::test_set::Resampled;
 use problem::{Episode, Problem};
 use problem::{Problems, npy};
 use serde::Serialize;
@@ -42,8 +45,8 @@ pub struct RunArgs {
     /// Number of agents [default: as published]
     #[arg(long, value_name = "N")]
     agents: Option<usize>,
-    /// Where the episode is taken from: fresh (drawn by --seed), table (published) or a .npy file
-    /// [default: fresh]
+    /// Where the episode is taken from: fresh (drawn by --seed), table (published) or a .npy file,
+    /// resampled if it is on another grid [default: fresh]
     #[arg(long, value_name = "SET")]
     set: Option<String>,
     /// Which episode of the set [default: 0]
@@ -52,6 +55,10 @@ pub struct RunArgs {
     /// Folder for the report, the pictures and the record [default: out/run-<problem>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write the field of all steps too, as a float32 array (.npy), and beside it a .json file with
+    /// its axes and times and what the agents did
+    #[arg(long, value_name = "FILE.npy")]
+    fields: Option<PathBuf>,
     /// Leave out the yardsticks (no control, proportional feedback, no faults)
     #[arg(long)]
     alone: bool,
@@ -74,6 +81,12 @@ struct Outcome<'a> {
     policy_hash: Option<String>,
     scores: Vec<Named>,
     folder: String,
+    /// What `--fields` wrote.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<String>,
+    /// If the set came on another grid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resampled: Option<&'a Resampled>,
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<Vec<Object>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,10 +116,23 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     let patience = args.rig.patience()?;
     let team = scenario.team(problems)?;
     let episode = scenario.episode(&team)?;
+    let resampled = scenario.resampled(&team)?;
     let problem = &team.problem;
     let folder = args.out.clone();
     let folder = folder.unwrap_or_else(|| format!("out/run-{}", problem.name).into());
+    if let Some(path) = &args.fields {
+        fields::check(path, &folder)?;
+    }
     let folder = OutputFolder::prepare(&folder)?;
+    let agents = match team.kind {
+        ControllerKind::None => 0,
+        _ => team.agents,
+    };
+    let begin = |path: &PathBuf| Fields::create(path, problem, &episode, team.steps, agents);
+    let mut fields = args.fields.as_ref().map(begin).transpose()?;
+    if let Some(resampled) = &resampled {
+        tell(&format!("note: {}: {resampled}", scenario.set));
+    }
 
     let policy = team.parsed_policy();
     let experiment = team.experiment(policy.as_ref());
@@ -114,17 +140,29 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     let rig = rig(&args.rig, patience, &team, policy.as_ref())?;
     let mut node_log = NodeLog::default();
     let mut made = Vec::new();
+    let mut kept = Vec::new();
     for (index, contender) in contenders.iter().enumerate() {
         let progress = Progress::new(team.steps, contender.name);
         // Only the run that was asked for goes to the boards.
         let rig = rig.as_ref().filter(|_| index == 0);
-        let recording = Recording::make(&contender.experiment, rig, &episode, || {
+        let mut fields = fields.take();
+        let recording = Recording::watched(&contender.experiment, rig, &episode, |snapshot| {
             progress.tick();
+            if let Some(fields) = &mut fields {
+                fields.push(snapshot);
+            }
             if let Some(rig) = rig.filter(|_| args.rig.node_log) {
                 node_log.take(rig, &progress);
             }
         });
-        made.push(recording.or_else(|blown| saved(&folder, problem, contender.name, blown))?);
+        let recording =
+            recording.or_else(|blown| saved(&folder, problem, contender.name, blown))?;
+        if let Some(fields) = fields {
+            let mut origin = origin(&scenario, &team, resampled.as_ref());
+            origin.push(("episode", scenario.episode.into()));
+            kept = fields.finish(&origin, &recording.score)?;
+        }
+        made.push(recording);
     }
 
     let source = provenance(problem, scenario.seed, team.policy.as_ref());
@@ -161,10 +199,14 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     }
     let rows = score_rows(problem, &contenders, &made);
     let summary = html::summary(problem, team.agents, team.steps, contenders[0].name);
+    let mut note = notes(problem, team.agents);
+    if let Some(resampled) = &resampled {
+        note += &format!("  The episode is of {}, {resampled}.\n", scenario.set);
+    }
     let mut page = Report::new(format!("{}: {}", problem.name, contenders[0].name), summary)
         .provenance(&source)
         .scores(rows.clone())
-        .note(notes(problem, team.agents))
+        .note(note)
         .scenario(explicit(&scenario, &team).to_toml());
     for fault in &team.faults {
         page = page.fault(format!("{fault}: {}", fault.describe(team.agents)));
@@ -183,6 +225,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
             .table("What happened to them", boards.events.clone());
     }
     written.push(folder.write("report.html", page.html().as_bytes())?);
+    written.extend_from_slice(&kept);
 
     if args.json {
         let scores = contenders
@@ -198,6 +241,8 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
             policy_hash: team.policy.as_ref().map(|file| file.hash()),
             scores: scores.collect(),
             folder: folder.path().display().to_string(),
+            fields: kept.iter().map(|path| path.display().to_string()).collect(),
+            resampled: resampled.as_ref(),
             nodes: boards.as_ref().map(|boards| objects(&boards.nodes)),
             events: boards.as_ref().map(|boards| objects(&boards.events)),
         };
@@ -207,15 +252,21 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         format!("\n{}\n{}", table(&boards.nodes), table(&boards.events))
     });
     print(&format!(
-        "{source} · {} agents · {} steps · episode {} of the {} set\n{}\n{}{boards}\n{}",
+        "{source} · {} agents · {} steps · episode {} of the {} set{}\n{}\n{}{boards}\n{}",
         team.agents,
         team.steps,
         scenario.episode,
         scenario.set,
+        aside(resampled.as_ref()),
         fault_lines(&team),
         table(&rows),
         listing(&written)
     ))
+}
+
+/// Of a set that came on another grid, after its name.
+pub fn aside(resampled: Option<&Resampled>) -> String {
+    resampled.map_or(String::new(), |resampled| format!(", {resampled}"))
 }
 
 /// The boards of the run, started, if it has any or keeps real time.
@@ -482,6 +533,9 @@ fn contenders<'p>(team: &Team, asked: &Experiment<'p>, alone: bool) -> Vec<Conte
     list
 }
 
+/// The state before the step in which a run blew up.
+pub const LAST_FINITE: &str = "last-finite.npy";
+
 /// A run that blew up leaves the last field that was finite.
 fn saved(
     folder: &OutputFolder,
@@ -491,7 +545,7 @@ fn saved(
 ) -> anyhow::Result<Recording> {
     let field: Vec<f32> = blown.last_finite.iter().map(|&z| z as f32).collect();
     let bytes = npy::encode(problem.grid.shape(), &field);
-    let path = folder.write("last-finite.npy", &bytes)?;
+    let path = folder.write(LAST_FINITE, &bytes)?;
     bail!(
         "{name}: {blown}; the field before that step is in {}. A lower --gain, more --substeps or \
          fewer faults may help",
