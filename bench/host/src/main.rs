@@ -4,7 +4,8 @@
 //! - for many agents, against the most that one core can multiply and add.
 //!
 //! `cargo xtask bench host` runs it. The machine's other load moves all figures; ours and tract's
-//! are taken by turns, so that it moves both.
+//! are taken by turns, so that it moves both. With `--smoke` it measures next to nothing: CI sees that
+//! it still works, and that agent-core and tract still agree.
 
 mod ours;
 mod peak;
@@ -23,12 +24,19 @@ const SAME: f32 = 1e-5;
 
 /// Different things to see, taken in turn.
 const SCENES: usize = 16;
-/// Medians are of so many measurements, each of all scenes.
+/// Medians are of so many measurements, each of all scenes,
 const MEASUREMENTS: usize = 2000;
+/// and for many agents of so many.
+const TURNS: usize = 101;
 /// Agents that share a policy: their states and what they see fill the first caches.
 const AGENTS: usize = 1024;
 
 fn main() -> Result<()> {
+    let smoke = std::env::args().any(|argument| argument == "--smoke");
+    let [measurements, turns] = match smoke {
+        true => [1, 1],
+        false => [MEASUREMENTS, TURNS],
+    };
     let blob = Blob::shipped();
     let policy = blob.policy()?;
     let scenes: Vec<Scene> = (0..SCENES).map(|k| Scene::new(&policy, k)).collect();
@@ -37,7 +45,7 @@ fn main() -> Result<()> {
 
     let mut difference = 0.0f32;
     for scene in &scenes {
-        let action = ours::as_outputs(&policy, &desk.step(scene));
+        let action = ours::as_outputs(&policy, &desk.first_step(scene));
         let outputs = tract.run(scene)?;
         for (a, b) in action.iter().zip(&outputs) {
             difference = difference.max((a - b).abs());
@@ -49,7 +57,7 @@ fn main() -> Result<()> {
     );
 
     let (mut step, mut network) = (Vec::new(), Vec::new());
-    for _ in 0..MEASUREMENTS {
+    for _ in 0..measurements {
         step.push(nanoseconds(|| {
             for scene in &scenes {
                 black_box(desk.step(black_box(scene)));
@@ -68,7 +76,7 @@ fn main() -> Result<()> {
         "heat-1d, {macs} multiply-accumulates a step, compiled for {}",
         desk.vectors()
     );
-    println!("\none agent, batch 1, median of {MEASUREMENTS}");
+    println!("\none agent, batch 1, median of {measurements}");
     println!(
         "  agent-core, whole step   {step:>8.0} ns   {:.2} of the bar of {STEP_NS:.0} ns",
         step / STEP_NS
@@ -84,7 +92,7 @@ fn main() -> Result<()> {
         difference / SAME
     );
 
-    let (swarm, peak) = many_agents(&mut desk, &scenes);
+    let (swarm, peak) = many_agents(&mut desk, &scenes, turns);
     let rate = (AGENTS * macs) as f64 / swarm;
     println!("\n{AGENTS} agents, one policy, one thread");
     println!(
@@ -105,13 +113,12 @@ fn main() -> Result<()> {
 }
 
 /// Nanoseconds that all agents' steps take, and the core's multiply-accumulates per nanosecond.
-fn many_agents(desk: &mut Desk, scenes: &[Scene]) -> (f64, f64) {
-    const TURNS: usize = 101;
+fn many_agents(desk: &mut Desk, scenes: &[Scene], turns: usize) -> (f64, f64) {
     let mut states = vec![Default::default(); AGENTS];
     let shown = scenes.iter().cycle().map(Scene::observation);
     let observations: Vec<_> = shown.take(AGENTS).collect();
     let (mut swarm, mut peak) = (Vec::new(), Vec::new());
-    for _ in 0..TURNS {
+    for _ in 0..turns {
         swarm.push(nanoseconds(|| desk.step_all(&mut states, &observations)));
         let mut done = 0;
         let elapsed = nanoseconds(|| done = peak::multiply_accumulates());

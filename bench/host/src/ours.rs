@@ -132,6 +132,13 @@ impl<'p> Desk<'p> {
         }
     }
 
+    /// The action of an agent that has just started: what its network says. One that has acted before
+    /// remembers its outputs, and its governor eases off those that change their sign.
+    pub fn first_step(&mut self, scene: &Scene) -> Action {
+        self.state = AgentState::new();
+        self.step(scene)
+    }
+
     /// One step of one agent.
     pub fn step(&mut self, scene: &Scene) -> Action {
         self.arch.dispatch(Step {
