@@ -84,6 +84,25 @@ impl Grid {
         place
     }
 
+    /// The integral of a field over the domain, by the trapezoidal rule: each point stands for the
+    /// stretch half-way to its neighbours, of which a point on a wall has only one.
+    pub fn integral(&self, field: &[f64]) -> f64 {
+        let share = |axis: usize, j: usize| match self.edge {
+            Edge::Wall if j == 0 || j + 1 == self.points[axis] => 0.5 * self.spacing(axis),
+            _ => self.spacing(axis),
+        };
+        let [_, columns] = self.points;
+        let rows = field.chunks_exact(columns).enumerate();
+        rows.map(|(i, row)| {
+            let along = |(j, z): (usize, &f64)| match self.axes {
+                1 => *z,
+                _ => share(1, j) * z,
+            };
+            share(0, i) * row.iter().enumerate().map(along).sum::<f64>()
+        })
+        .sum()
+    }
+
     /// Distance between two positions: the short way round where the domain is periodic.
     pub fn distance(&self, a: [f64; 2], b: [f64; 2]) -> f64 {
         let along = |axis: usize| {
@@ -132,6 +151,20 @@ mod tests {
         assert_eq!((ends(Edge::Wall), ends(Edge::Periodic)), (1.5, 0.5));
         let torus = Grid::plane([8, 8], [10.0, 10.0], Edge::Periodic);
         assert_eq!(torus.distance([1.0, 2.0], [8.0, 8.0]), 5.0);
+    }
+
+    #[test]
+    fn integrals_count_walls_half() {
+        let room = Grid::plane([5, 9], [1.0, 2.0], Edge::Wall);
+        assert_eq!(room.integral(&[3.0; 45]), 6.0);
+        // Exact for what is linear along each axis: ∫∫ x y = ½ · 2.
+        let field: Vec<f64> = (0..45).map(|j| room.place(j)).map(|[x, y]| x * y).collect();
+        assert!((room.integral(&field) - 1.0).abs() < 1e-15);
+        let ring = Grid::line(10, 2.0, Edge::Periodic);
+        assert!((ring.integral(&[1.5; 10]) - 3.0).abs() < 1e-15);
+        let line = Grid::line(11, 2.0, Edge::Wall);
+        let ramp: Vec<f64> = (0..11).map(|j| line.coordinate(0, j)).collect();
+        assert!((line.integral(&ramp) - 2.0).abs() < 1e-15);
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub struct Problem {
     pub actuation: Actuation,
     /// What one agent sees of the field.
     pub sensing: Sensing,
+    /// What the integral of the field over the domain is called, where runs are to report it: a mass
+    /// that the equation conserves, or that it should. See [`Grid::integral`].
+    pub integral: Option<&'static str>,
     /// Whether there is a target field; otherwise the field is to be brought to zero.
     pub tracking: bool,
     /// How runs are scored.

@@ -101,6 +101,7 @@ pub static PROBLEM: Problem = Problem {
         window: WINDOW,
         cells: Cells::Intervals,
     },
+    integral: Some("mass"),
     tracking: true,
     scoring: FINAL,
     keep_out: &[],

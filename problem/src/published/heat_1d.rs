@@ -75,6 +75,7 @@ pub static PROBLEM: Problem = Problem {
         window: 8,
         cells: Cells::Intervals,
     },
+    integral: None,
     tracking: true,
     scoring: FINAL,
     keep_out: &[],

@@ -95,6 +95,7 @@ pub static PROBLEM: Problem = Problem {
         window: WINDOW,
         cells: Cells::Intervals,
     },
+    integral: None,
     tracking: true,
     scoring: FINAL,
     keep_out: &[],

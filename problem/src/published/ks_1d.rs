@@ -78,6 +78,7 @@ pub static PROBLEM: Problem = Problem {
         // floor(ξ/L · 127) in the authors' code, although the circle has 128 cells.
         cells: Cells::Intervals,
     },
+    integral: None,
     tracking: false,
     scoring: Scoring {
         headline: Headline::TimeMean,

@@ -83,6 +83,7 @@ pub static PROBLEM: Problem = Problem {
         window: WINDOW,
         cells: Cells::Points,
     },
+    integral: None,
     tracking: false,
     scoring: FINAL,
     keep_out: &[],

@@ -109,6 +109,7 @@ pub static PROBLEM: Problem = Problem {
         window: WINDOW,
         cells: Cells::Points,
     },
+    integral: None,
     tracking: false,
     scoring: Scoring {
         headline: Headline::Final,
