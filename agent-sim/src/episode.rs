@@ -5,11 +5,16 @@ use crate::swarm::{Cost, Deed, Swarm};
 use problem::metrics::{Score, mean_squared_error};
 use problem::pde::Stepper;
 use problem::resample::{Sampler, resample};
+use problem::resolution::TooCoarse;
 use problem::{Episode, Problem, Records};
 
 /// Parts of a control interval in which agents with clocks of their own are looked after: their
 /// ticks fall between the host's steps, and this is how finely the host sees when.
 pub const PARTS: usize = 8;
+
+/// Every how many steps the field is looked at for waves that the grid is too coarse for. A field that
+/// blows up is rough at its end whatever the reason, so this is to be known before.
+const LOOK_EVERY: usize = 10;
 
 /// A field and a swarm: observe, act, let the field evolve, move.
 pub struct ClosedLoop<L> {
@@ -33,6 +38,7 @@ pub struct ClosedLoop<L> {
     error_sum: f64,
     cost: Cost,
     last_cost: Cost,
+    too_coarse: Option<TooCoarse>,
 }
 
 /// The field left the range of numbers.
@@ -52,6 +58,8 @@ pub struct BlownUp {
     pub value: f64,
     /// The field before that step.
     pub last_finite: Vec<f64>,
+    /// Whether the grid was too coarse for the field before, when it was last looked at.
+    pub too_coarse: Option<TooCoarse>,
 }
 
 fn place_text(place: &[f64]) -> String {
@@ -111,12 +119,16 @@ impl<L: Link> ClosedLoop<L> {
             error_sum: 0.0,
             cost: Cost::default(),
             last_cost: Cost::default(),
+            too_coarse: None,
         }
     }
 
     /// One control interval.
     pub fn advance(&mut self) -> Result<(), BlownUp> {
         self.before.copy_from_slice(&self.field);
+        if self.step.is_multiple_of(LOOK_EVERY) {
+            self.too_coarse = self.problem.too_coarse(&self.field);
+        }
         let dt = self.problem.control_interval / self.parts as f64;
         let mut cost = Cost::default();
         for part in 0..self.parts {
@@ -144,6 +156,7 @@ impl<L: Link> ClosedLoop<L> {
                 place: place[..self.problem.grid.axes].to_vec(),
                 value: self.field[j],
                 last_finite: std::mem::take(&mut self.before),
+                too_coarse: self.too_coarse.take(),
             };
             return Err(blown);
         }

@@ -6,6 +6,7 @@ use crate::rig::Rig;
 use crate::trajectory::Trajectory;
 use problem::Episode;
 use problem::metrics::Score;
+use problem::resolution::TooCoarse;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
@@ -18,6 +19,10 @@ pub struct Recording {
     pub score: Score,
     /// One for the start and for each step.
     pub log: Vec<StepLog>,
+    /// The field's integral at the start and at the end, where the problem has a name for it.
+    pub integral: Option<[f64; 2]>,
+    /// Whether the grid is too coarse for the field at the end.
+    pub too_coarse: Option<TooCoarse>,
 }
 
 /// A step, in figures.
@@ -58,8 +63,16 @@ impl Recording {
         let problem = experiment.problem;
         let mut trajectory = Trajectory::new(problem, episode, experiment.steps);
         let mut log = Vec::with_capacity(experiment.steps + 1);
+        let (mut integrals, mut too_coarse) = ([0.0; 2], None);
         let score = experiment.run_on(rig, episode, &mut |snapshot| {
             trajectory.push(snapshot);
+            if snapshot.step == 0 {
+                integrals[0] = problem.grid.integral(snapshot.field);
+            }
+            if snapshot.step == experiment.steps {
+                integrals[1] = problem.grid.integral(snapshot.field);
+                too_coarse = problem.too_coarse(snapshot.field);
+            }
             let heard = snapshot.deeds.iter().filter(|deed| deed.heard()).count();
             log.push(StepLog {
                 step: snapshot.step,
@@ -75,6 +88,8 @@ impl Recording {
             trajectory,
             score,
             log,
+            integral: problem.integral.map(|_| integrals),
+            too_coarse,
         })
     }
 

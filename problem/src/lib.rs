@@ -4,7 +4,7 @@
 //!    agents can do to it ([`actuate`]) and see of it, where they start ([`placement`]), how episodes
 //!    are drawn ([`random_field`]) and scored ([`metrics`]). [`coefficient`]s of its equation can be
 //!    changed, and it can have other forms.
-//! 2. [`pde`]: the solvers that are the truth.
+//! 2. [`pde`]: the solvers that are the truth. [`resolution`]: whether their grid is fine enough.
 //! 3. [`test_set`]: which episodes, from the published table, a file ([`npy`]) or a seed, on any grid
 //!    ([`resample`]).
 //! 4. [`published`]: the eight problems of the paper, a file each. [`Problems`]: those that a program
@@ -37,6 +37,7 @@ pub mod published;
 pub mod random_field;
 mod registry;
 pub mod resample;
+pub mod resolution;
 mod spec;
 pub mod test_set;
 

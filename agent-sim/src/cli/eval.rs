@@ -14,6 +14,7 @@ use agent_core::policy::Encoding;
 use artifacts::policy_file;
 use clap::Args;
 use problem::metrics::{Score, Summary};
+use problem::resolution::TooCoarse;
 use problem::test_set::Resampled;
 use problem::{
     Actuation, Drives, Episode, ErrorSensing, Headline, Problem, Problems, Proportional, Records,
@@ -345,7 +346,8 @@ fn variants(
 /// An episode of a set that blew up.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "episode {episode}: {source}; agent-sim run --episode {episode} saves its last finite state"
+    "episode {episode}: {source}; agent-sim run --episode {episode} saves its last finite state{}",
+    source.too_coarse.as_ref().map_or(String::new(), |coarse| format!(". Before, {coarse}"))
 )]
 pub struct EpisodeBlownUp {
     episode: usize,
@@ -368,7 +370,7 @@ fn scores(
     what: &'static str,
 ) -> Result<Vec<Score>, EpisodeBlownUp> {
     let progress = Progress::new(episodes.len(), what);
-    episodes
+    let ends: Result<Vec<(Score, Option<TooCoarse>)>, EpisodeBlownUp> = episodes
         .par_iter()
         .enumerate()
         .map(|(index, episode)| {
@@ -376,14 +378,28 @@ fn scores(
                 seed: fault_seed(experiment.seed, index),
                 ..*experiment
             };
-            let score = experiment.run(episode, &mut |_| {});
+            let mut too_coarse = None;
+            let score = experiment.run(episode, &mut |snapshot| {
+                if snapshot.step == experiment.steps {
+                    too_coarse = experiment.problem.too_coarse(snapshot.field);
+                }
+            });
             progress.tick();
-            score.map_err(|source| EpisodeBlownUp {
+            let end = score.map(|score| (score, too_coarse));
+            end.map_err(|source| EpisodeBlownUp {
                 episode: index,
                 source,
             })
         })
-        .collect()
+        .collect();
+    let (scores, too_coarse): (Vec<Score>, Vec<_>) = ends?.into_iter().unzip();
+    let coarse = too_coarse.iter().flatten();
+    if let Some(worst) = coarse.max_by(|a, b| a.share.total_cmp(&b.share)) {
+        let of = too_coarse.iter().flatten().count();
+        let all = episodes.len();
+        eprintln!("warning: {what}, {of} of {all} episodes: {worst}");
+    }
+    Ok(scores)
 }
 
 /// One row per controller.

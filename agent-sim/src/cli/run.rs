@@ -101,6 +101,9 @@ struct Named {
     name: String,
     #[serde(flatten)]
     score: Score,
+    /// Of the field at the start and at the end, by what the problem calls it.
+    #[serde(flatten)]
+    integral: BTreeMap<&'static str, [f64; 2]>,
 }
 
 pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
@@ -155,14 +158,18 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
                 node_log.take(rig, &progress);
             }
         });
-        let recording =
-            recording.or_else(|blown| saved(&folder, problem, contender.name, blown))?;
+        let recording = recording.or_else(|blown| saved(&folder, &team, contender, blown))?;
         if let Some(fields) = fields {
             let mut origin = origin(&scenario, &team, resampled.as_ref());
             origin.push(("episode", scenario.episode.into()));
             kept = fields.finish(&origin, &recording.score)?;
         }
         made.push(recording);
+    }
+    for (contender, recording) in contenders.iter().zip(&made) {
+        if let Some(too_coarse) = &recording.too_coarse {
+            eprintln!("warning: {}: {too_coarse}", contender.name);
+        }
     }
 
     let source = provenance(problem, scenario.seed, team.policy.as_ref());
@@ -234,6 +241,11 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
             .map(|(contender, recording)| Named {
                 name: contender.name.to_owned(),
                 score: recording.score,
+                integral: problem
+                    .integral
+                    .into_iter()
+                    .zip(recording.integral)
+                    .collect(),
             });
         let outcome = Outcome {
             version: VERSION,
@@ -539,18 +551,36 @@ pub const LAST_FINITE: &str = "last-finite.npy";
 /// A run that blew up leaves the last field that was finite.
 fn saved(
     folder: &OutputFolder,
-    problem: &Problem,
-    name: &str,
+    team: &Team,
+    contender: &Contender<'_>,
     blown: BlownUp,
 ) -> anyhow::Result<Recording> {
     let field: Vec<f32> = blown.last_finite.iter().map(|&z| z as f32).collect();
-    let bytes = npy::encode(problem.grid.shape(), &field);
+    let bytes = npy::encode(team.problem.grid.shape(), &field);
     let path = folder.write(LAST_FINITE, &bytes)?;
     bail!(
-        "{name}: {blown}; the field before that step is in {}. A lower --gain, more --substeps or \
-         fewer faults may help",
-        path.display()
+        "{}: {blown}; the field before that step is in {}. {}",
+        contender.name,
+        path.display(),
+        remedy(&contender.experiment, &blown)
     )
+}
+
+/// What may keep a run from blowing up: of what it has, not of what it has not.
+fn remedy(experiment: &Experiment<'_>, blown: &BlownUp) -> String {
+    if let Some(too_coarse) = &blown.too_coarse {
+        return format!("Before, {too_coarse}");
+    }
+    let fed_back = matches!(experiment.controller, Controller::Proportional(law) if law.gain > 0.0);
+    let may_help: Vec<&str> = [
+        fed_back.then_some("a lower --gain"),
+        Some("more --substeps"),
+        (!experiment.faults.is_empty()).then_some("fewer faults"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    format!("What may help: {}", may_help.join(", "))
 }
 
 /// Writes what a replay needs.
@@ -630,7 +660,13 @@ fn score_rows(
             .map(|cell| (*cell).to_owned())
             .collect::<Vec<_>>(),
     ];
-    for (contender, Recording { score, .. }) in contenders.iter().zip(made) {
+    if let Some(name) = problem.integral {
+        rows[0].extend(["start", "end"].map(|when| format!("{name} at {when}")));
+    }
+    for (contender, recording) in contenders.iter().zip(made) {
+        let Recording {
+            score, integral, ..
+        } = recording;
         let figures = [
             score.final_error,
             score.time_mean_error,
@@ -640,6 +676,7 @@ fn score_rows(
         ];
         let mut row = vec![contender.name.to_owned()];
         row.extend(figures.iter().take(head.len() - 1).map(|f| number(*f)));
+        row.extend(integral.iter().flatten().map(|f| number(*f)));
         rows.push(row);
     }
     rows
