@@ -115,8 +115,8 @@ fn what_cannot_be_is_refused_with_what_can() {
             ["'nu' is no setting", "nu=0.001,rho=5"],
         ),
         (
-            "run heat-1d --physics nu=1",
-            ["heat-1d has no coefficient", "none of its"],
+            "run heat-1d --physics nu=100",
+            ["nu (diffusivity", "from 1e-6 to 1e1"],
         ),
         (
             "run ks-1d --physics length=3",

@@ -136,7 +136,8 @@ fn impossible_scenarios_are_refused_with_the_value_and_the_range() {
             &["1.000e-2", "--substeps 5"],
         ),
         ("run turbulence-2d --variant wet", &["wet", "as-published"]),
-        ("run heat-1d --as-published", &["heat-1d", "only one form"]),
+        ("run heat-1d --as-published", &["heat-1d", "true-spacing"]),
+        ("run ks-1d --variant wet", &["ks-1d", "only one form"]),
         ("run", &["no problem is named", "turbulence-2d"]),
         (
             "sweep ks-1d --fault-fraction 0,2",

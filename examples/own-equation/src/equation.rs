@@ -73,6 +73,7 @@ pub static PROBLEM: Problem = Problem {
     },
     longest_step: |problem| Equation::of(problem).longest_step(),
     baseline: None,
+    integral: None,
     policy: None,
     form: None,
     variants: &[],
