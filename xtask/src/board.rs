@@ -42,6 +42,14 @@ impl Board {
     /// Those that tests can run.
     pub const EMULATED: [Self; 3] = [Self::An386, Self::An500, Self::An505];
 
+    /// One of each kind: the emulated ones differ in a table of addresses. All of them are built.
+    pub const KINDS: [Self; 4] = [
+        Self::An386,
+        Self::NucleoF446re,
+        Self::Nrf52840Dk,
+        Self::Pico2,
+    ];
+
     /// Its name, everywhere.
     pub fn name(self) -> &'static str {
         match self {

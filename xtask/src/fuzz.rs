@@ -84,20 +84,18 @@ impl Sanitizer {
     }
 }
 
-impl Default for Options {
-    /// All of them, a minute each.
-    fn default() -> Self {
+impl Options {
+    /// All of them, for so many seconds each.
+    pub fn all(seconds: u64) -> Self {
         Self {
             targets: Vec::new(),
-            seconds: 60,
+            seconds,
             runs: None,
             input: None,
             sanitizer: Sanitizer::None,
         }
     }
-}
 
-impl Options {
     /// The targets asked for.
     pub fn targets(&self) -> &[Target] {
         match &self.targets[..] {
