@@ -1,11 +1,17 @@
 //! `cargo bench -p agent-core`: one step and many agents on this machine, beside tract.
 //!
 //! The benchmark is `bench/host`, apart from the workspace because tract takes minutes to compile.
+//! `--bench host -- --smoke` only sees that it works.
 
-use std::process::{Command, ExitCode};
+use std::{
+    env,
+    process::{Command, ExitCode},
+};
 
 fn main() -> ExitCode {
-    let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
+    // Others come from cargo itself.
+    let smoke = env::args().filter(|argument| argument == "--smoke");
     let status = Command::new(cargo)
         .args([
             "run",
@@ -16,6 +22,7 @@ fn main() -> ExitCode {
             "bench",
             "host",
         ])
+        .args(smoke)
         .status();
     match status {
         Ok(status) if status.success() => ExitCode::SUCCESS,

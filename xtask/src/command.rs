@@ -5,6 +5,7 @@ use std::{
     collections::VecDeque,
     io::{self, BufRead, BufReader, IsTerminal, PipeReader, Write},
     mem,
+    path::Path,
     process::{Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
     thread,
@@ -26,7 +27,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Runs a command in the workspace's folder. Where nobody watches, what a failed one said of its failure
 /// is part of the error: CI keeps the summary, and not always what scrolled by before it.
 pub fn succeed(command: &mut Command) -> Result<()> {
-    command.current_dir(root());
+    succeed_in(root(), command)
+}
+
+/// Runs a command in another folder.
+pub fn succeed_in(folder: &Path, command: &mut Command) -> Result<()> {
+    command.current_dir(folder);
     let watched = io::stdout().is_terminal() || io::stderr().is_terminal();
     let ended = match watched {
         true => command.status().map(|status| (status, Digest::default())),

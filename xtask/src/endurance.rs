@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use crate::{c_library, command::succeed, firmware::root, peer, setup::Toolchain, stages::cargo};
+use crate::{c_library, command::succeed, firmware::root, peer, programs::Build, setup::Toolchain};
 
 /// Where the node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -56,8 +56,8 @@ pub struct Count {
 }
 
 /// Frames over a bad line, to the node's code on the host or, with an image, to an emulated board.
-pub fn soak(options: &Options, image: Option<&Path>) -> Result<()> {
-    let mut soak = endurance("soak");
+pub fn soak(build: Build, options: &Options, image: Option<&Path>) -> Result<()> {
+    let mut soak = endurance(build, "soak")?;
     if let Some(image) = image {
         soak.arg("--image").arg(image);
     }
@@ -66,16 +66,16 @@ pub fn soak(options: &Options, image: Option<&Path>) -> Result<()> {
 }
 
 /// Malformed frames into an emulated board.
-pub fn torture(options: &Options, image: &Path) -> Result<()> {
-    let mut torture = endurance("torture");
+pub fn torture(build: Build, options: &Options, image: &Path) -> Result<()> {
+    let mut torture = endurance(build, "torture")?;
     torture.arg("--image").arg(image);
     options.add_to(&mut torture)?;
     succeed(&mut torture)
 }
 
 /// The same policy and observations on an emulated board and on the host.
-pub fn compare(options: &Comparison, image: &Path) -> Result<()> {
-    let mut compare = endurance("compare");
+pub fn compare(build: Build, options: &Comparison, image: &Path) -> Result<()> {
+    let mut compare = endurance(build, "compare")?;
     compare.arg("--image").arg(image);
     add(&mut compare, "--policy", &options.policy)?;
     if let Some(observations) = options.observations {
@@ -89,8 +89,13 @@ pub fn compare(options: &Comparison, image: &Path) -> Result<()> {
 
 /// Instructions per control step, beside what heat-1d's network takes in a library that others use,
 /// if that is asked for and can be had here.
-pub fn count_instructions(toolchain: &Toolchain, options: &Count, image: &Path) -> Result<()> {
-    let mut count = endurance("instructions");
+pub fn count_instructions(
+    build: Build,
+    toolchain: &Toolchain,
+    options: &Count,
+    image: &Path,
+) -> Result<()> {
+    let mut count = endurance(build, "instructions")?;
     count.arg("--image").arg(image);
     for policy in &options.policy {
         add(&mut count, "--policy", policy)?;
@@ -107,8 +112,8 @@ pub fn count_instructions(toolchain: &Toolchain, options: &Count, image: &Path) 
 }
 
 /// The example in C, small and fast, on an emulated board and on the host.
-pub fn run_c_examples(toolchain: &Toolchain) -> Result<()> {
-    let mut run = endurance("c-example");
+pub fn run_c_examples(build: Build, toolchain: &Toolchain) -> Result<()> {
+    let mut run = endurance(build, "c-example")?;
     run.arg("--policy").arg(root().join(c_library::POLICY));
     succeed(run.args(c_library::examples(toolchain)?))
 }
@@ -125,11 +130,11 @@ impl Options {
     }
 }
 
-/// The program, built if need be, with one of its commands.
-fn endurance(task: &str) -> Command {
-    let mut command = cargo();
-    command.args(["run", "--release", "--quiet", "-p", "endurance", "--", task]);
-    command
+/// The program, with one of its commands.
+fn endurance(build: Build, task: &str) -> Result<Command> {
+    let mut command = build.program("endurance", "endurance")?;
+    command.arg(task);
+    Ok(command)
 }
 
 /// Adds a file as who runs us names it: commands run in the workspace's folder.

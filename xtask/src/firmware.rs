@@ -15,11 +15,14 @@ pub fn root() -> &'static Path {
         .unwrap_or(Path::new("."))
 }
 
+/// Where cargo builds for the host.
+pub fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// A folder of its own for what is built with another compiler or other flags than the host's files.
 pub fn built_apart(what: &str) -> PathBuf {
-    let shared =
-        env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    shared.join(what)
+    target().join(what)
 }
 
 /// Where firmware is built.

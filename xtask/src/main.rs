@@ -15,10 +15,12 @@ mod firmware;
 mod fuzz;
 mod host_bench;
 mod peer;
+mod programs;
 mod reproduce;
 mod sanitize;
 mod setup;
 mod size;
+mod smoke;
 mod stages;
 
 use anyhow::Context;
@@ -30,6 +32,7 @@ use std::{
 use board::{Board, Image};
 use clap::{Parser, Subcommand, ValueEnum};
 use endurance::Place;
+use programs::Build;
 
 /// Automation for this workspace.
 #[derive(Parser)]
@@ -55,6 +58,10 @@ enum Task {
     ///
     /// Installs what it may; what cannot be had is skipped loudly, and is a failure with CI=true.
     Test,
+    /// Run the commands that README.md and docs name, each in a form that takes seconds, with the
+    /// programs that `cargo test --workspace --features trainer/gpu` has built; on the emulated board
+    /// and on a GPU where they are there.
+    Smoke,
     /// Look for inputs that break agent-core.
     Fuzz(fuzz::Options),
     /// Measure every claim about the shipped policies again: tables, CSV and pictures.
@@ -88,7 +95,7 @@ enum Task {
 #[derive(Subcommand)]
 enum Bench {
     /// One control step of heat-1d against the same network in tract, and against the core's peak.
-    Host,
+    Host(host_bench::Options),
 }
 
 #[derive(Subcommand)]
@@ -121,7 +128,7 @@ enum Firmware {
 }
 
 fn main() -> ExitCode {
-    match perform(Cli::parse()) {
+    match perform(Cli::parse(), Build::Release) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -130,23 +137,24 @@ fn main() -> ExitCode {
     }
 }
 
-fn perform(cli: Cli) -> anyhow::Result<()> {
+fn perform(cli: Cli, build: Build) -> anyhow::Result<()> {
     match cli.task {
         Task::Test => stages::run(),
+        Task::Smoke => smoke::run(&smoke::Here::found()),
         Task::Fuzz(options) => fuzz::run(&options),
-        Task::Reproduce(options) => reproduce::run(&options),
+        Task::Reproduce(options) => reproduce::run(&options, build),
         Task::Sanitize => sanitize::address(),
         Task::Miri => sanitize::in_miri(),
-        Task::Bench(Bench::Host) => host_bench::run(),
+        Task::Bench(Bench::Host(options)) => host_bench::run(&options),
         Task::Soak { options, link } => {
             let image = match link {
                 Place::Host => None,
                 Place::Qemu => Some(bootable_image()?),
             };
-            endurance::soak(&options, image.as_deref())
+            endurance::soak(build, &options, image.as_deref())
         }
-        Task::Torture(options) => endurance::torture(&options, &bootable_image()?),
-        Task::Firmware(task) => firmware(task),
+        Task::Torture(options) => endurance::torture(build, &options, &bootable_image()?),
+        Task::Firmware(task) => firmware(task, build),
     }
 }
 
@@ -172,7 +180,7 @@ fn bootable_image() -> anyhow::Result<PathBuf> {
     Ok(elf)
 }
 
-fn firmware(task: Firmware) -> anyhow::Result<()> {
+fn firmware(task: Firmware, build: Build) -> anyhow::Result<()> {
     let toolchain = setup::toolchain()?;
     let image = || firmware::build(&toolchain, Image::of(Board::An386));
     match task {
@@ -196,7 +204,7 @@ fn firmware(task: Firmware) -> anyhow::Result<()> {
         Firmware::Run(comparison) => {
             let elf = image()?;
             setup::emulator()?;
-            endurance::compare(&comparison, &elf)
+            endurance::compare(build, &comparison, &elf)
         }
         Firmware::Size => {
             let images = Board::ALL.into_iter().map(Image::signed);
@@ -208,12 +216,12 @@ fn firmware(task: Firmware) -> anyhow::Result<()> {
         Firmware::C => {
             setup::c_compiler()?;
             setup::emulator()?;
-            endurance::run_c_examples(&toolchain)
+            endurance::run_c_examples(build, &toolchain)
         }
         Firmware::Bench(count) => {
             let elf = image()?;
             setup::emulator()?;
-            endurance::count_instructions(&toolchain, &count, &elf)
+            endurance::count_instructions(build, &toolchain, &count, &elf)
         }
     }
 }

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use clap::Args;
 
-use crate::{command::succeed, stages::cargo};
+use crate::{command::succeed, programs::Build};
 
 #[derive(Args)]
 pub struct Options {
@@ -17,9 +17,11 @@ pub struct Options {
     arguments: Vec<String>,
 }
 
-/// Builds and runs them.
-pub fn run(options: &Options) -> Result<()> {
-    let mut studies = cargo();
-    studies.args(["run", "--release", "-p", "studies", "--"]);
-    succeed(studies.args(&options.arguments))
+/// Runs them.
+pub fn run(options: &Options, build: Build) -> Result<()> {
+    succeed(
+        build
+            .program("studies", "reproduce")?
+            .args(&options.arguments),
+    )
 }

@@ -218,16 +218,18 @@ pub fn c_compiler() -> Result<()> {
 /// Where Vulkan drivers announce themselves.
 const VULKAN_DRIVERS: [&str; 2] = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
 
+/// Whether there is a Vulkan driver.
+pub fn has_vulkan() -> bool {
+    let entries = VULKAN_DRIVERS.iter().filter_map(|f| fs::read_dir(f).ok());
+    entries.flatten().next().is_some()
+}
+
 /// Finds a Vulkan driver, or installs Mesa's, which has one that needs no GPU.
 pub fn vulkan() -> Result<()> {
-    let found = || {
-        let entries = VULKAN_DRIVERS.iter().filter_map(|f| fs::read_dir(f).ok());
-        entries.flatten().next().is_some()
-    };
-    if found() {
+    if has_vulkan() {
         return Ok(());
     }
-    apt_install(&["mesa-vulkan-drivers", "libvulkan1"], found)
+    apt_install(&["mesa-vulkan-drivers", "libvulkan1"], has_vulkan)
         .context("no Vulkan driver: on Debian run `apt-get install mesa-vulkan-drivers libvulkan1`")
 }
 

@@ -17,7 +17,7 @@ use crate::{
     fuzz::{self, Fuzzer},
     sanitize,
     setup::{self, Toolchain},
-    size,
+    size, smoke,
 };
 
 /// How the tests find the example in C, small and fast; without it they skip what needs it, and
@@ -40,7 +40,7 @@ pub fn cargo() -> Command {
 
 /// The same for the workspace on this machine. In CI each crate is compiled once: what would make the
 /// second time quicker costs time and disk.
-fn host_cargo() -> Command {
+pub fn host_cargo() -> Command {
     let mut cargo = cargo();
     if in_ci() {
         cargo.env("CARGO_INCREMENTAL", "0");
@@ -114,6 +114,12 @@ pub fn run() -> Result<()> {
             tests.env(EXAMPLES_VARIABLE, examples);
         }
         succeed(&mut tests)
+    });
+    log.stage("documented commands", || {
+        smoke::run(&smoke::Here {
+            boards: images.is_some() && examples.is_some(),
+            gpu: setup::has_vulkan(),
+        })
     });
     log.stage("agent-core under AddressSanitizer", sanitize::address);
     if log.extra("set-up: Miri", setup::miri).is_some() {

@@ -1,0 +1,415 @@
+//! The commands that README.md and docs/*.md name, each run in a form that takes seconds: what a
+//! reader types must work, also where no test looks.
+//!
+//! They run with the programs that the tests were run with, one after the other, in a folder of their
+//! own: later ones use what earlier ones leave there. A test holds the table against the documents.
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Parser;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use crate::{
+    Cli,
+    board::{Board, Image},
+    command::{succeed, succeed_in},
+    firmware::{target, target_folder},
+    programs::Build,
+    setup,
+    stages::host_cargo,
+};
+
+/// How a documented command is run.
+enum Smoke {
+    /// As it stands, with these arguments besides.
+    With(&'static str),
+    /// In this form.
+    As(&'static str),
+    /// In this form, with the emulated board's image as `IMAGE`.
+    OnBoard(&'static str),
+    /// As it stands, with these arguments besides, where there is a Vulkan driver.
+    OnGpu(&'static str),
+    /// By this stage of `cargo xtask test`.
+    Stage(&'static str),
+    /// Not at all, because it needs this.
+    Needs(&'static str),
+}
+use Smoke::{As, Needs, OnBoard, OnGpu, Stage, With};
+
+/// What is documented, in the order in which it is run.
+const COMMANDS: &[(&str, Smoke)] = &[
+    // README.md
+    ("cargo run --release", With("")),
+    ("cargo xtask test", Stage("all of them")),
+    (
+        "cargo run --release -p trainer -- train heat-1d --preset quick",
+        With("--steps 2"),
+    ),
+    (
+        "cargo run --release -p trainer -- export runs/heat-1d/best -o my.policy",
+        With(""),
+    ),
+    (
+        "cargo run --release -p trainer -- inspect my.policy",
+        With(""),
+    ),
+    (
+        "cargo run --release -p agent-sim -- run heat-1d --policy my.policy --agents 16 --seed 7",
+        With("--steps 20"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- eval heat-1d --policy my.policy --set table",
+        With("--episodes 2"),
+    ),
+    (
+        "cargo xtask firmware run --policy my.policy",
+        OnBoard("cargo xtask firmware run --policy policies/heat-1d.policy --observations 4"),
+    ),
+    ("cargo xtask firmware size", Stage("firmware size")),
+    ("cargo xtask firmware c", OnBoard("cargo xtask firmware c")),
+    (
+        "cargo run --release -p trainer -- export my.policy --weights int8 -o small.policy",
+        With(""),
+    ),
+    ("cargo xtask fuzz", Stage("fuzz")),
+    ("cargo xtask soak", With("--frames 2000")),
+    (
+        "cargo xtask torture",
+        OnBoard("cargo xtask torture --frames 2000"),
+    ),
+    (
+        "cargo bench -p agent-core",
+        // With all packages and features of the tests, whose dependencies are then the same files.
+        As("cargo bench --profile dev --workspace --features trainer/gpu --bench host -- --smoke"),
+    ),
+    ("cargo run --release -p agent-sim -- problems", With("")),
+    (
+        "cargo run --release -p agent-sim -- run turbulence-2d --agents 256 \
+         --fault crash,fraction=0.3,at=0.5 --fault delay,steps=2",
+        With("--steps 4"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- replay out/run-turbulence-2d",
+        With(""),
+    ),
+    (
+        "cargo run --release -p agent-sim -- sweep fkpp-1d --agents 5..320 --episodes 50",
+        As("agent-sim sweep fkpp-1d --agents 5..10 --episodes 1 --steps 4"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- sweep heat-1d --fault-fraction 0,0.1,0.3,0.5",
+        With("--episodes 1 --steps 4"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- run heat-1d --agents 1000000 --steps 100 --alone",
+        As("agent-sim run heat-1d --agents 1000 --steps 4 --alone"),
+    ),
+    ("cargo xtask firmware build", Stage("firmware for tests")),
+    (
+        "cargo run --release -p agent-sim -- run heat-1d --link qemu=8 --fault kill,count=2,at=0.5 \
+         --fault hang,count=1,at=0.5 --fault restart,count=1,at=0.5,until=0.6",
+        OnBoard(
+            "agent-sim run heat-1d --link qemu=4 --fault kill,count=2,at=0.5 \
+             --fault hang,count=1,at=0.5 --fault restart,count=1,at=0.5,until=0.6 --steps 40 \
+             --image IMAGE",
+        ),
+    ),
+    (
+        "cargo run --release -p agent-sim -- run heat-2d --agents 64 --link qemu=6 \
+         --link serial=/dev/ttyACM0",
+        OnBoard("agent-sim run heat-2d --agents 64 --link qemu=2 --steps 4 --image IMAGE"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- flash my.policy --link serial=/dev/ttyACM0",
+        OnBoard("agent-sim flash my.policy --link qemu=1 --image IMAGE"),
+    ),
+    // docs/boards.md
+    (
+        "cargo xtask firmware build --board pico2",
+        Stage("firmware for every board"),
+    ),
+    ("cargo xtask firmware flash --board pico2", Needs("a board")),
+    (
+        "cargo xtask firmware run --policy FILE --log",
+        OnBoard("cargo xtask firmware run --policy policies/ks-1d.policy --observations 4 --log"),
+    ),
+    (
+        "cargo xtask firmware bench",
+        // The peer is left out: its compiler alone is half a gigabyte.
+        OnBoard("cargo xtask firmware bench --policy policies/heat-1d.policy --alone"),
+    ),
+    (
+        "cargo install probe-rs-tools --locked",
+        Needs("a board to be of use"),
+    ),
+    (
+        "cargo xtask firmware flash --board nucleo-f446re",
+        Needs("a board"),
+    ),
+    // docs/c-api.md
+    (
+        "cargo rustc -p agent-core-c --crate-type staticlib --profile c-small \
+         --target thumbv7em-none-eabihf -- -Cllvm-args=-inline-threshold=25",
+        Stage("agent-core for C, without panics"),
+    ),
+    // docs/hardware-in-the-loop.md
+    (
+        "agent-sim run heat-1d --link qemu=8",
+        Stage("tests: hardware_in_the_loop"),
+    ),
+    (
+        "agent-sim run heat-2d --agents 64 --link qemu=6 --link serial=/dev/ttyACM0",
+        Stage("this one, for README.md"),
+    ),
+    (
+        "agent-sim run heat-1d --link qemu=8 --fault kill,count=2,at=0.5 --fault hang,count=1,at=0.5",
+        Stage("this one, for README.md"),
+    ),
+    (
+        "agent-sim nodes --link serial=/dev/ttyACM0",
+        OnBoard("agent-sim nodes --link qemu=1 --image IMAGE"),
+    ),
+    (
+        "agent-sim flash my.policy --link serial=/dev/ttyACM0",
+        Stage("this one, for README.md"),
+    ),
+    ("agent-sim key secret.key", With("")),
+    (
+        "POLICY_KEY=<public key> cargo xtask firmware build",
+        Stage("firmware for every board"),
+    ),
+    (
+        "agent-sim flash my.policy --link serial=/dev/ttyACM0 --key secret.key",
+        OnBoard("agent-sim flash my.policy --link qemu=1 --key secret.key --image IMAGE"),
+    ),
+    // docs/simulator.md
+    (
+        "agent-sim run fkpp-1d --physics nu=0.001,rho=5",
+        With("--steps 4"),
+    ),
+    (
+        "agent-sim run ks-1d --physics length=200 --grid 512 --agents 80 --steps 400",
+        As("agent-sim run ks-1d --physics length=200 --grid 512 --agents 80 --steps 4"),
+    ),
+    (
+        "agent-sim sweep turbulence-2d --physics nu=2e-4 --agents 64,256,1024",
+        As(
+            "agent-sim sweep turbulence-2d --physics nu=2e-4 --agents 64,256 --episodes 1 --steps 2",
+        ),
+    ),
+    (
+        "agent-sim run turbulence-2d --agents 256 --fault crash,fraction=0.3,at=0.5 \
+         --fault delay,steps=2",
+        Stage("this one, for README.md"),
+    ),
+    // docs/training.md
+    (
+        "trainer train heat-1d --preset quick",
+        Stage("this one, for README.md"),
+    ),
+    (
+        "trainer train heat-1d",
+        With("--steps 1 --batch 2 --out whole"),
+    ),
+    (
+        "trainer train --all --resume",
+        As("trainer train --all --preset quick --resume --steps 1 --batch 1 --out all"),
+    ),
+    (
+        "trainer train heat-1d --from my.policy --lr 2e-4",
+        With("--steps 1 --batch 2 --out further"),
+    ),
+    (
+        "trainer export runs/heat-1d/best -o my.policy",
+        Stage("this one, for README.md"),
+    ),
+    (
+        "trainer export runs/heat-1d/best --weights int8 -o my-int8.policy",
+        With(""),
+    ),
+    (
+        "trainer export my.policy --governor off -o bare.policy",
+        With(""),
+    ),
+    (
+        "agent-sim eval heat-1d --policy my.policy --weights int8",
+        With("--episodes 2"),
+    ),
+    (
+        "cargo run --release -p trainer --features gpu -- train density-2d --backend gpu",
+        OnGpu("--steps 1 --batch 1"),
+    ),
+    // Named in the text.
+    (
+        "trainer oracle heat-1d",
+        With("--episodes 1 --iterations 2"),
+    ),
+    ("trainer bench heat-1d", With("--rounds 1 --reps 1")),
+];
+
+/// What this machine can run.
+pub struct Here {
+    /// The emulated board's image, the example in C, and the emulator are there.
+    pub boards: bool,
+    /// A Vulkan driver is.
+    pub gpu: bool,
+}
+
+impl Here {
+    /// What is there already; nothing is built or installed.
+    pub fn found() -> Self {
+        Self {
+            boards: image().is_file(),
+            gpu: setup::has_vulkan(),
+        }
+    }
+}
+
+/// Runs all that this machine can. An error names every one that failed.
+pub fn run(here: &Here) -> Result<()> {
+    let folder = target().join("smoke");
+    // Left by the last run, and in this one's way.
+    if folder.exists() {
+        fs::remove_dir_all(&folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let mut failed = Vec::new();
+    for (documented, smoke) in COMMANDS {
+        let command = match smoke {
+            With(more) => format!("{} {more}", plain(documented)),
+            As(command) => plain(command),
+            OnBoard(command) if here.boards => plain(command),
+            OnGpu(more) if here.gpu => format!("{} {more}", plain(documented)),
+            OnBoard(_) | OnGpu(_) => {
+                println!("\n== {documented}\n   is not run: this machine cannot");
+                continue;
+            }
+            Stage(stage) => {
+                println!("\n== {documented}\n   is run by: {stage}");
+                continue;
+            }
+            Needs(what) => {
+                println!("\n== {documented}\n   is not run: it needs {what}");
+                continue;
+            }
+        };
+        println!("\n== {documented}\n   as {command}");
+        let start = Instant::now();
+        if let Err(error) = perform(&command, &folder) {
+            println!("{error:#}");
+            failed.push(format!("{command}: {error:#}"));
+        }
+        println!("   {:.1} s", start.elapsed().as_secs_f64());
+    }
+    ensure!(
+        failed.is_empty(),
+        "{} documented commands do not work:\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
+    Ok(())
+}
+
+/// A command with its program's name first, where cargo would build that program.
+fn plain(command: &str) -> String {
+    match command.strip_prefix("cargo run --release") {
+        None => command.to_owned(),
+        Some("") => "agent-sim".to_owned(),
+        Some(rest) => {
+            let rest = rest.trim_start().trim_start_matches("-p ");
+            // "trainer --features gpu -- train …": tests build it with that feature.
+            let (package, arguments) = rest.split_once(" -- ").unwrap_or((rest, ""));
+            let program = package.split(' ').next().unwrap_or(package);
+            format!("{program} {arguments}")
+        }
+    }
+}
+
+/// The emulated board's image.
+fn image() -> PathBuf {
+    let images = target_folder().join("images");
+    images.join(Image::of(Board::An386).file_name())
+}
+
+/// Runs a command in `folder`, or where cargo must be: in the workspace's.
+fn perform(command: &str, folder: &Path) -> Result<()> {
+    let image = image();
+    let image = image.to_string_lossy();
+    let words = command.split_whitespace();
+    let words: Vec<&str> = words
+        .map(|word| if word == "IMAGE" { &*image } else { word })
+        .collect();
+    match words[..] {
+        ["cargo", "xtask", ..] => crate::perform(Cli::try_parse_from(&words[1..])?, Build::Tested),
+        ["cargo", ref arguments @ ..] => succeed(host_cargo().args(arguments)),
+        [program @ ("agent-sim" | "trainer"), ref arguments @ ..] => {
+            let mut command = Build::Tested.program(program, program)?;
+            succeed_in(folder, command.args(arguments))
+        }
+        _ => bail!("no program of this workspace"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::firmware::root;
+
+    /// The commands in a document's blocks of code, without comments and padding.
+    fn documented(text: &str) -> Vec<String> {
+        let blocks = text.split("```").skip(1).step_by(2);
+        let lines = blocks.flat_map(str::lines);
+        let commands = lines.map(|line| line.split('#').next().unwrap_or_default());
+        let commands = commands.map(|c| c.split_whitespace().collect::<Vec<_>>().join(" "));
+        let starts = ["cargo ", "agent-sim ", "trainer ", "POLICY_KEY="];
+        commands
+            .filter(|command| starts.iter().any(|start| command.starts_with(start)))
+            .collect()
+    }
+
+    #[test]
+    fn every_documented_command_is_run_by_ci_or_says_why_not() {
+        let docs = fs::read_dir(root().join("docs")).unwrap();
+        let docs = docs.map(|entry| entry.unwrap().path());
+        let docs = docs.filter(|path| path.extension().is_some_and(|e| e == "md"));
+        let mut commands = 0;
+        for file in docs.chain([root().join("README.md")]) {
+            for command in documented(&fs::read_to_string(&file).unwrap()) {
+                commands += 1;
+                assert!(
+                    COMMANDS.iter().any(|(known, _)| *known == command),
+                    "{} names `{command}`: say in xtask/src/smoke.rs how CI runs it",
+                    file.display()
+                );
+            }
+        }
+        assert!(commands > 30, "{commands}");
+    }
+
+    #[test]
+    fn commands_of_xtask_are_understood() {
+        for (documented, smoke) in COMMANDS {
+            let command = match smoke {
+                With(more) | OnGpu(more) => format!("{documented} {more}"),
+                As(command) | OnBoard(command) => (*command).to_owned(),
+                Stage(_) | Needs(_) => continue,
+            };
+            if let Some(arguments) = command.strip_prefix("cargo xtask") {
+                let words = ["xtask"].into_iter().chain(arguments.split_whitespace());
+                assert!(Cli::try_parse_from(words).is_ok(), "{command}");
+            }
+        }
+    }
+
+    #[test]
+    fn programs_are_found_in_what_cargo_would_run() {
+        assert_eq!(plain("cargo run --release"), "agent-sim");
+        assert_eq!(plain("cargo run --release -p a -- b c"), "a b c");
+        assert_eq!(plain("cargo run --release -p a --features f -- b"), "a b");
+        assert_eq!(plain("cargo xtask soak"), "cargo xtask soak");
+    }
+}
