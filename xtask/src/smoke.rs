@@ -39,6 +39,9 @@ enum Smoke {
 }
 use Smoke::{As, Needs, OnBoard, OnGpu, Stage, With};
 
+/// The example's commands, which its own tests run.
+const OWN: Smoke = Stage("a problem in a user's crate");
+
 /// What is documented, in the order in which it is run.
 const COMMANDS: &[(&str, Smoke)] = &[
     // README.md
@@ -241,6 +244,37 @@ const COMMANDS: &[(&str, Smoke)] = &[
     (
         "cargo run --release -p trainer --features gpu -- train density-2d --backend gpu",
         OnGpu("--steps 1 --batch 1"),
+    ),
+    // docs/new-problem.md
+    ("cargo run --release -- problems", OWN),
+    (
+        "cargo run --release -- run burgers-1d --controller none",
+        OWN,
+    ),
+    (
+        "cargo run --release -- train burgers-1d --preset quick",
+        OWN,
+    ),
+    (
+        "cargo run --release -- export runs/burgers-1d/best -o my.policy",
+        OWN,
+    ),
+    (
+        "cargo run --release -- eval burgers-1d --policy my.policy --set fresh",
+        OWN,
+    ),
+    (
+        "cargo run --release -- run burgers-1d --policy my.policy --fault crash,fraction=0.3,at=0.5",
+        OWN,
+    ),
+    (
+        "cargo run --release -- sweep burgers-1d --policy my.policy --agents 6..48",
+        OWN,
+    ),
+    (
+        "cargo run --release -- run burgers-1d --policy my.policy --link qemu=1 --image \
+         ../../target/firmware/images/mps2-an386.elf",
+        OWN,
     ),
     // Named in the text.
     (

@@ -13,7 +13,7 @@ use crate::{
     board::{Board, Image},
     c_library,
     command::succeed,
-    firmware,
+    firmware::{self, root, target},
     fuzz::{self, Fuzzer},
     sanitize,
     setup::{self, Toolchain},
@@ -27,8 +27,19 @@ const EXAMPLES_VARIABLE: &str = "C_EXAMPLE_ELFS";
 /// The trainer's kernels; their tests run on whatever Vulkan driver there is, also a software one.
 const GPU: &str = "trainer/gpu";
 
-/// Packages outside the workspace: one is compiled for the fuzzer, one with a large dependency.
-const APART: [&str; 2] = ["agent-core/fuzz/Cargo.toml", "bench/host/Cargo.toml"];
+/// Packages outside the workspace: one is compiled for the fuzzer, one with a large dependency, one is
+/// what a user's own would be.
+const APART: [&str; 3] = [
+    "agent-core/fuzz/Cargo.toml",
+    "bench/host/Cargo.toml",
+    OWN_EQUATION,
+];
+
+/// A problem in a user's crate.
+const OWN_EQUATION: &str = "examples/own-equation/Cargo.toml";
+
+/// Modules that a macro declares, which `cargo fmt` does not see.
+const PUBLISHED: [&str; 2] = ["problem/src/published", "trainer/src/published"];
 
 /// How long each fuzz target is run.
 const FUZZ_SECONDS: u64 = 20;
@@ -66,7 +77,14 @@ pub fn run() -> Result<()> {
             let manifest = ["--manifest-path", apart];
             succeed(cargo().arg("fmt").args(manifest).arg("--check"))?;
         }
-        Ok(())
+        let mut published = Command::new("rustfmt");
+        published.args(["--check", "--edition", "2024"]);
+        for folder in PUBLISHED {
+            for file in std::fs::read_dir(root().join(folder))? {
+                published.arg(file?.path());
+            }
+        }
+        succeed(&mut published)
     });
     log.stage("lints", || {
         let lints = [
@@ -112,6 +130,18 @@ pub fn run() -> Result<()> {
         }
         if let Some(examples) = &examples {
             tests.env(EXAMPLES_VARIABLE, examples);
+        }
+        succeed(&mut tests)
+    });
+    log.stage("a problem in a user's crate", || {
+        // With the workspace's target folder, profile and features: what the tests built is used again.
+        let mut tests = host_cargo();
+        tests
+            .args(["test", "--manifest-path", OWN_EQUATION, "--features", "gpu"])
+            .arg("--target-dir")
+            .arg(target());
+        for (image, elf) in images.iter().flatten() {
+            tests.envs(image.variable().map(|variable| (variable, elf)));
         }
         succeed(&mut tests)
     });
