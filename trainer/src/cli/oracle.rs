@@ -63,6 +63,9 @@ pub fn run(arguments: Arguments, entries: &Entries) -> Result<()> {
         (None, Some(_)) => EpisodeSet::Table,
         (None, None) => EpisodeSet::Fresh,
     };
+    if let Some(resampled) = set.resampled(&problem)? {
+        eprintln!("note: {set}: {resampled}");
+    }
     let episodes = set.episodes(&problem, arguments.seed, count)?;
     let agents = arguments.agents.map_or(problem.agents, |n| n as usize);
     let search = Search {
