@@ -27,6 +27,7 @@ use crate::fault::{BadFault, Fault, Who};
 use crate::rig::{Boards, LinkKind};
 use agent_core::policy::Policy;
 use artifacts::policy_file::{PolicyFile, PolicyFileError};
+use problem::grid::Points;
 use problem::test_set::{EpisodeSet, Resampled, TestSetError};
 use problem::{BadProblem, Episode, ErrorSensing, Problem, Problems, Proportional, UnknownProblem};
 use serde::{Deserialize, Serialize};
@@ -45,9 +46,9 @@ pub struct Scenario {
     /// Coefficients of the equation that are not the published ones.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub physics: BTreeMap<String, f64>,
-    /// Grid points of the truth along the first axis.
+    /// Grid points of the truth: a number along the first axis, or "48x80".
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub grid: Option<usize>,
+    pub grid: Option<Points>,
     /// Solver steps per control interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub substeps: Option<usize>,

@@ -4,7 +4,7 @@ mod support;
 
 use serde_json::Value;
 use std::path::Path;
-use support::{refused, stdout};
+use support::{agent_sim, refused, stdout};
 
 fn json(folder: &Path, command: &str) -> Value {
     serde_json::from_str(&stdout(folder, command)).unwrap()
@@ -81,6 +81,79 @@ fn a_longer_circle_can_be_run_on_a_grid_of_its_own_and_replayed() {
 }
 
 #[test]
+fn fields_that_their_grid_is_too_coarse_for_are_told_apart_from_wild_gains() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |command: &str| {
+        let output = agent_sim(folder.path(), &format!("{command} --alone --out out"));
+        let message = String::from_utf8(output.stderr).unwrap();
+        (output.status.success(), message)
+    };
+    let (ran, warning) = said("run turbulence-2d --physics nu=1e-5 --controller none");
+    assert!(
+        ran && warning.contains("a grid of 64x64 is too coarse"),
+        "{warning}"
+    );
+    assert!(warning.contains("--grid 128"), "{warning}");
+    let (ran, error) = said("run ks-1d --physics length=200 --grid 64");
+    assert!(
+        !ran && error.contains("a grid of 64 is too coarse"),
+        "{error}"
+    );
+    assert!(
+        error.contains("--grid 128") && !error.contains("gain"),
+        "{error}"
+    );
+    for fine in ["turbulence-2d", "ks-1d", "ks-1d --physics length=200"] {
+        let (ran, warning) = said(&format!("run {fine} --controller none --steps 60"));
+        assert!(ran && !warning.contains("coarse"), "{warning}");
+    }
+}
+
+#[test]
+fn grids_can_have_any_shape_and_replays_keep_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for (problem, grid) in [
+        ("heat-2d", "33x48"),
+        ("ks-2d", "63x80"),
+        ("density-2d", "64x120"),
+    ] {
+        let flags = "--steps 3 --set table --alone --out out";
+        stdout(
+            folder.path(),
+            &format!("run {problem} --grid {grid} {flags}"),
+        );
+        let kept = std::fs::read_to_string(folder.path().join("out/scenario.toml")).unwrap();
+        assert!(kept.contains(&format!("grid = \"{grid}\"")), "{kept}");
+        let said = stdout(folder.path(), "replay out");
+        assert!(said.contains("the same bit for bit"), "{said}");
+    }
+    let numbers = "problem = \"heat-1d\"\ngrid = 200\nsteps = 3\n";
+    std::fs::write(folder.path().join("old.toml"), numbers).unwrap();
+    stdout(folder.path(), "run --scenario old.toml --alone --out out");
+    let kept = std::fs::read_to_string(folder.path().join("out/scenario.toml")).unwrap();
+    assert!(kept.contains("grid = 200"), "{kept}");
+}
+
+#[test]
+fn density_runs_report_their_mass() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = "run density-2d --variant conservative --steps 20 --alone --out out";
+    let said = stdout(folder.path(), command);
+    assert!(
+        said.contains("mass at start") && said.contains("mass at end"),
+        "{said}"
+    );
+    let outcome = json(folder.path(), &format!("{command} --json"));
+    let mass = |k: usize| outcome["scores"][0]["mass"][k].as_f64().unwrap();
+    assert!(
+        (mass(1) / mass(0) - 1.0).abs() < 1e-12,
+        "{} {}",
+        mass(0),
+        mass(1)
+    );
+}
+
+#[test]
 fn flows_are_warmed_up_at_their_own_viscosity() {
     let folder = tempfile::tempdir().unwrap();
     // Before anything has happened: the mean square of the episode itself.
@@ -117,6 +190,10 @@ fn what_cannot_be_is_refused_with_what_can() {
         (
             "run heat-1d --physics nu=100",
             ["nu (diffusivity", "from 1e-6 to 1e1"],
+        ),
+        (
+            "run heat-1d --physics rho=1",
+            ["heat-1d has no coefficient 'rho'", "nu (diffusivity"],
         ),
         (
             "run ks-1d --physics length=3",

@@ -130,7 +130,8 @@ fn impossible_scenarios_are_refused_with_the_value_and_the_range() {
         ("run ks-1d --fault blackout,region=30..40", &["30", "22"]),
         ("run heat-2d --fault crash,region=0.1..0.4", &["region"]),
         ("run ks-1d --grid 5", &["5 points", "--grid 6"]),
-        ("run turbulence-2d --grid 63", &["even", "63"]),
+        ("run heat-1d --grid 48x80", &["on a line", "--grid 48"]),
+        ("run heat-2d --grid 48x8", &["8 points", "--grid 14"]),
         (
             "run turbulence-2d --substeps 1",
             &["1.000e-2", "--substeps 5"],

@@ -1,6 +1,8 @@
 //! Regular grids over a line or a rectangle.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
+use std::str::FromStr;
 
 /// What lies beyond an axis' ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +126,76 @@ impl Grid {
     }
 }
 
+/// How many points a grid is to have: along its first axis, and along the others in proportion; or
+/// along each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Points {
+    /// Along the first axis, the others keeping the shape.
+    First(usize),
+    /// Along both axes of a plane.
+    Each([usize; 2]),
+}
+
+impl From<usize> for Points {
+    fn from(points: usize) -> Self {
+        Self::First(points)
+    }
+}
+
+impl From<[usize; 2]> for Points {
+    fn from(points: [usize; 2]) -> Self {
+        Self::Each(points)
+    }
+}
+
+/// `96` or `48x80`.
+impl FromStr for Points {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is no number of grid points; write 96 or 48x80");
+        let number = |text: &str| text.trim().parse().map_err(|_| wrong());
+        match text.split_once('x') {
+            None => Ok(Self::First(number(text)?)),
+            Some((first, second)) => Ok(Self::Each([number(first)?, number(second)?])),
+        }
+    }
+}
+
+impl fmt::Display for Points {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::First(points) => write!(f, "{points}"),
+            Self::Each([first, second]) => write!(f, "{first}x{second}"),
+        }
+    }
+}
+
+/// A number where one says it all, else as text.
+impl Serialize for Points {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::First(points) => points.serialize(serializer),
+            Self::Each(_) => serializer.collect_str(self),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Points {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "a number of grid points, 96 or \"48x80\"")]
+        enum Written {
+            Number(usize),
+            Text(String),
+        }
+        match Written::deserialize(deserializer)? {
+            Written::Number(points) => Ok(Self::First(points)),
+            Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        }
+    }
+}
+
 impl fmt::Display for Grid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.axes {
@@ -165,6 +237,18 @@ mod tests {
         let line = Grid::line(11, 2.0, Edge::Wall);
         let ramp: Vec<f64> = (0..11).map(|j| line.coordinate(0, j)).collect();
         assert!((line.integral(&ramp) - 2.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn numbers_of_points_are_read_as_they_are_written() {
+        for (text, points) in [("96", Points::First(96)), ("48x80", Points::Each([48, 80]))] {
+            assert_eq!(text.parse(), Ok(points));
+            assert_eq!(points.to_string(), text);
+        }
+        for text in ["", "x", "48x", "48x80x2", "-1", "4.5"] {
+            let error = text.parse::<Points>().unwrap_err();
+            assert!(error.contains("48x80"), "{error}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! drawn and how they are scored.
 
 use crate::coefficient::{Coefficient, MAX_COEFFICIENTS};
-use crate::grid::{Edge, Grid};
+use crate::grid::{Grid, Points};
 use crate::pde::Stepper;
 use rand_chacha::ChaCha8Rng;
 
@@ -297,13 +297,15 @@ pub enum BadProblem {
         /// Cells of a patch.
         needed: usize,
     },
-    /// A grid that the solver has no scheme for.
-    #[error("the spectral solver of {problem} needs an even number of grid points, not {points}")]
-    OddGrid {
+    /// A plane's grid for a line.
+    #[error("{problem} is on a line; give --grid {first}, not {first}x{second}")]
+    OneAxis {
         /// Name of the problem.
         problem: &'static str,
-        /// Points along the odd axis.
-        points: usize,
+        /// Points along the first axis.
+        first: usize,
+        /// Points along the second, which is not there.
+        second: usize,
     },
     /// A solver step beyond the stability of an explicit part.
     #[error(
@@ -361,16 +363,27 @@ pub enum BadProblem {
 }
 
 impl Problem {
-    /// The same problem with the truth computed on another grid, `points` along its first axis and
-    /// in proportion along the second; solver steps are added where stability asks for them.
-    pub fn with_grid(&self, points: usize) -> Result<Self, BadProblem> {
+    /// The same problem with the truth computed on another grid: so many `points` along its first axis
+    /// and in proportion along the second, or so many along each. Solver steps are added where
+    /// stability asks for them.
+    pub fn with_grid(&self, points: impl Into<Points>) -> Result<Self, BadProblem> {
         let published = self.sensors.points;
-        let second = match self.grid.axes {
-            1 => 1,
-            _ => (points as f64 * published[1] as f64 / published[0] as f64).round() as usize,
+        let in_proportion =
+            |first: usize| (first as f64 * published[1] as f64 / published[0] as f64).round();
+        let points = match (points.into(), self.grid.axes) {
+            (Points::First(first), 1) => [first, 1],
+            (Points::First(first), _) => [first, in_proportion(first) as usize],
+            (Points::Each([first, second]), 1) => {
+                return Err(BadProblem::OneAxis {
+                    problem: self.name,
+                    first,
+                    second,
+                });
+            }
+            (Points::Each(points), _) => points,
         };
         let mut changed = *self;
-        changed.grid.points = [points, second];
+        changed.grid.points = points;
         let shape = changed.grid.shape();
         let (few, needed) = (
             shape.iter().min().copied().unwrap_or(0),
@@ -381,13 +394,6 @@ impl Problem {
                 problem: self.name,
                 points: few,
                 needed,
-            });
-        }
-        let odd = shape.iter().find(|n| *n % 2 == 1);
-        if let (Edge::Periodic, 2, Some(&points)) = (self.grid.edge, self.grid.axes, odd) {
-            return Err(BadProblem::OddGrid {
-                problem: self.name,
-                points,
             });
         }
         changed.substeps = changed.substeps.max(changed.fewest_substeps());
@@ -511,6 +517,26 @@ mod tests {
                     problem.name
                 );
             }
+        }
+    }
+
+    /// Neither square nor even, on walls and on tori; a line has one axis.
+    #[test]
+    fn grids_need_be_neither_square_nor_even() {
+        for problem in ALL {
+            let Ok(changed) = problem.with_grid([33, 46]) else {
+                let text = problem.with_grid([33, 46]).unwrap_err().to_string();
+                assert!(text.contains("on a line; give --grid 33"), "{text}");
+                continue;
+            };
+            assert_eq!(changed.grid.points, [33, 46]);
+            let mut field: Vec<f64> = (0..changed.grid.len())
+                .map(|at| changed.grid.place(at))
+                .map(|[x, y]| 0.1 + 0.05 * (x + 2.0 * y).sin())
+                .collect();
+            let components = problem.actuation.drives.components();
+            (changed.stepper)(&changed, 1).step(&mut field, &vec![0.1; components * 33 * 46]);
+            assert!(field.iter().all(|z| z.is_finite()), "{}", problem.name);
         }
     }
 

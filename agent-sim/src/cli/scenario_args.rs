@@ -5,6 +5,7 @@ use crate::scenario::{ControllerKind, Scenario};
 use anyhow::anyhow;
 use clap::Args;
 use problem::coefficient::setting;
+use problem::grid::Points;
 use std::path::PathBuf;
 
 /// What a run is made of. A flag takes precedence over the same entry of a scenario file.
@@ -35,9 +36,10 @@ pub struct ScenarioArgs {
     /// Control steps [default: as published]
     #[arg(long, value_name = "T")]
     steps: Option<usize>,
-    /// Grid points of the truth along the first axis [default: as published]
+    /// Grid points of the truth along the first axis, or along both: 96 or 48x80 [default: as
+    /// published]
     #[arg(long, value_name = "N")]
-    grid: Option<usize>,
+    grid: Option<Points>,
     /// Solver steps per control interval [default: as published, more where the grid needs them]
     #[arg(long, value_name = "N")]
     substeps: Option<usize>,
@@ -85,7 +87,7 @@ impl ScenarioArgs {
             .or_else(as_published)
             .or(scenario.variant);
         scenario.physics.extend(self.physics.iter().cloned());
-        scenario.grid = or(&self.grid, scenario.grid);
+        scenario.grid = self.grid.or(scenario.grid);
         scenario.substeps = or(&self.substeps, scenario.substeps);
         scenario.steps = or(&self.steps, scenario.steps);
         scenario.controller = self.controller.or(scenario.controller);

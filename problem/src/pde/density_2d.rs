@@ -49,6 +49,10 @@ pub struct Density2d<T> {
     /// Weight of a cell itself in the diffusion, and of each neighbour.
     stay: T,
     mixing: T,
+    /// What each neighbour along axis 1 contributes beyond `mixing`.
+    more_mixing: T,
+    /// Cells along axis 1 to one of their proper length.
+    aspect: T,
     density_max: T,
     /// Largest coordinate, in cells, that is interpolated at.
     furthest: [T; 2],
@@ -91,11 +95,32 @@ impl<T: Float> Density2d<T> {
             displacement_max: t(transport.displacement_max),
             stay: t(1.0 - 4.0 * mixing),
             mixing: t(mixing),
+            more_mixing: T::zero(),
+            aspect: T::one(),
             density_max: t(transport.density_max),
             furthest: points.map(|n| t((n - 1) as f64 - EDGE_GAP)),
             substeps,
             carried: vec![T::zero(); points[0] * points[1]],
         }
+    }
+
+    /// For cells of another shape than those that the scheme was made for: `aspect` of them along axis 1
+    /// in the place of one. What counts cells, mixing and the longest displacement, is meant for axis 0
+    /// and does the same along axis 1, in lengths.
+    ///
+    /// # Panics
+    /// If densities would then move by more than a cell, or cells give away more than they have.
+    pub fn stretched(mut self, aspect: f64) -> Self {
+        let t = |value: f64| T::from(value).expect("floats convert to floats");
+        self.aspect = t(aspect);
+        self.more_mixing = self.mixing * t(aspect * aspect - 1.0);
+        let given = self.mixing + self.mixing + self.more_mixing;
+        let most = t(1.0 + 1e-6); // rounding is no reason to give up
+        assert!(
+            self.displacement_max * self.aspect <= most && given + given <= most,
+            "{aspect} cells in place of one"
+        );
+        self
     }
 
     /// Grid points along each axis.
@@ -115,7 +140,8 @@ impl<T: Float> Density2d<T> {
             for (j, ((out, &w0), &w1)) in carried.iter_mut().zip(wind0).zip(wind1).enumerate() {
                 let mut d0 = self.cells_per_velocity[0] * w0 + self.drift[0];
                 let mut d1 = self.cells_per_velocity[1] * w1 + self.drift[1];
-                let square = d0 * d0 + d1 * d1;
+                let across = d1 / self.aspect;
+                let square = d0 * d0 + across * across;
                 if square > longest * longest {
                     let shorten = longest / square.sqrt();
                     (d0, d1) = (d0 * shorten, d1 * shorten);
@@ -140,7 +166,9 @@ impl<T: Float> Density2d<T> {
             let out = &mut field[i * n1..(i + 1) * n1];
             for j in 2..n1 - 2 {
                 let around = above[j] + below[j] + here[j - 1] + here[j + 1];
-                let mixed = self.stay * here[j] + self.mixing * around;
+                let curvature = here[j - 1] - (here[j] + here[j]) + here[j + 1];
+                let mixed =
+                    self.stay * here[j] + self.mixing * around + self.more_mixing * curvature;
                 out[j] = clamp(mixed, T::zero(), self.density_max);
             }
         }

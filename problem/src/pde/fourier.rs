@@ -490,7 +490,9 @@ impl<T: Real> RealField<T> {
         {
             // Real up to rounding, for a real field.
             modes[0].im = T::zero();
-            modes[columns - 1].im = T::zero();
+            if n1.is_multiple_of(2) {
+                modes[columns - 1].im = T::zero();
+            }
             self.to_values
                 .process_with_scratch(modes, row, &mut self.scratch)
                 .expect("lengths were planned, and the end modes are real");

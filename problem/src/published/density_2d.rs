@@ -8,7 +8,7 @@
 //! an unspecified natural flow; for it see [`AdvectionDiffusion2d`](crate::pde::AdvectionDiffusion2d).
 //! Its results table can only be reproduced by the code. Fields are row-major, `[x, y]`.
 
-use crate::coefficient::{NOTHING_ELSE, published};
+use crate::coefficient::{Coefficient, NOTHING_ELSE, published};
 use crate::grid::{Edge, Grid};
 use crate::pde::density_2d::Transport;
 use crate::pde::{AdvectionDiffusion2d, Density2d};
@@ -38,8 +38,7 @@ pub const KERNEL_WIDTH: f64 = 0.2;
 pub const VELOCITY_MAX: f64 = 0.8;
 /// Agents are kept inside this part of the room: its low and its high corner (authors' code).
 pub const AGENT_RANGE: [[f64; 2]; 2] = [[0.1, 0.1], [0.9, 1.15]];
-/// What one step does (authors' code). The mixing is in cells: a diffusivity of about 2.5e-6 per
-/// step, where the paper has 0.01.
+/// What one step does (authors' code). The mixing is in cells, see [`DIFFUSIVITY`].
 pub const TRANSPORT: Transport = Transport {
     coupling: 0.3,
     drift: [0.0, 0.003],
@@ -47,6 +46,11 @@ pub const TRANSPORT: Transport = Transport {
     mixing: 0.01,
     density_max: 5.0,
 };
+/// Diffusivity ν of the authors' scheme, unless it is changed: what its mixing of 0.01 cells² per step
+/// is in lengths² per unit of the agents' time, 2.52e-4. (Per step it is 2.52e-6; the paper has 0.01.)
+/// Interpolation spreads the density by up to ⅛ cells² per step besides.
+pub const DIFFUSIVITY: f64 =
+    TRANSPORT.mixing / ((GRID[0] - 1) * (GRID[0] - 1)) as f64 / CONTROL_INTERVAL;
 /// Range of the lattice that agents start on, along x and along y (authors' code).
 pub const PLACEMENT: [[f64; 2]; 2] = [[0.15, 0.85], [0.15, 1.0]];
 /// Where a blob starts, along x and along y (authors' generator).
@@ -62,7 +66,7 @@ pub const BLOB_PEAK: [f64; 2] = [0.7, 1.0];
 
 /// Cells along each side of what an agent sees (authors' decentralised policy).
 pub const WINDOW: usize = 12;
-/// Diffusivity of the conservative variant (paper).
+/// Diffusivity ν of the conservative variant (paper), unless it is changed.
 pub const CONSERVATIVE_DIFFUSIVITY: f64 = 0.01;
 /// Speed that the solver of the conservative variant is made for: three agents' at full strength in
 /// one place.
@@ -127,12 +131,10 @@ pub static PROBLEM: Problem = Problem {
         let (dt, substeps) = problem.solver_steps(parts);
         let points = problem.grid.points;
         match equation(problem) {
-            Equation::Carried(transport) => Box::new(Density2d::<f64>::new(
-                points,
-                EXTENT,
-                transport.within(dt),
-                substeps,
-            )),
+            Equation::Carried(rates) => {
+                let scheme = Density2d::<f64>::new(points, EXTENT, rates.within(dt), substeps);
+                Box::new(scheme.stretched(rates.aspect()))
+            }
             Equation::Conserved { diffusivity } => Box::new(AdvectionDiffusion2d::<f64>::new(
                 points,
                 [0, 1].map(|axis| problem.grid.spacing(axis)),
@@ -145,9 +147,11 @@ pub static PROBLEM: Problem = Problem {
     },
     longest_step: |problem| match equation(problem) {
         // Mixing takes at most a quarter from each neighbour, and density moves one cell at most.
-        Equation::Carried(transport) => {
-            let whole = transport.within(CONTROL_INTERVAL);
-            CONTROL_INTERVAL * (0.25 / whole.mixing).min(1.0 / whole.displacement_max)
+        Equation::Carried(rates) => {
+            let whole = rates.within(CONTROL_INTERVAL);
+            let stretch = rates.aspect().max(1.0);
+            let mixing = whole.mixing * stretch.powi(2);
+            CONTROL_INTERVAL * (0.25 / mixing).min(1.0 / (whole.displacement_max * stretch))
         }
         Equation::Conserved { diffusivity } => {
             let dx = [0, 1].map(|axis| problem.grid.spacing(axis));
@@ -160,11 +164,31 @@ pub static PROBLEM: Problem = Problem {
     variants: &[Variant {
         name: "conservative",
         summary: "the paper's text: mass is conserved, no flux through walls, diffusivity 0.01, no drift",
-        apply: NOTHING_ELSE,
+        apply: |problem| Problem {
+            coefficients: CONSERVATIVE_COEFFICIENTS,
+            physics: published(CONSERVATIVE_COEFFICIENTS),
+            ..problem
+        },
     }],
-    coefficients: &[],
-    physics: published(&[]),
+    coefficients: COEFFICIENTS,
+    physics: published(COEFFICIENTS),
 };
+
+/// What can be changed about the authors' scheme.
+const COEFFICIENTS: &[Coefficient] = &[Coefficient {
+    name: "nu",
+    meaning: "diffusivity ν",
+    published: DIFFUSIVITY,
+    range: [1e-7, 0.05],
+    adapt: NOTHING_ELSE,
+}];
+
+/// What can be changed about the paper's equation.
+const CONSERVATIVE_COEFFICIENTS: &[Coefficient] = &[Coefficient {
+    published: CONSERVATIVE_DIFFUSIVITY,
+    range: [1e-7, 1.0],
+    ..COEFFICIENTS[0]
+}];
 
 /// The equation in numbers: which of the two it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -181,20 +205,28 @@ pub enum Equation {
 /// [`TRANSPORT`] on a grid of any spacing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
-    /// Cells of this grid to one of the published.
-    finer: f64,
+    /// Cells of this grid to one of the published, along each axis.
+    finer: [f64; 2],
+    /// ν in units of the published.
+    diffusivity: f64,
 }
 
 impl Rates {
+    /// For [`Density2d::stretched`]: 1 on grids of the published shape.
+    pub fn aspect(self) -> f64 {
+        self.finer[1] / self.finer[0]
+    }
+
     /// What a step of length `dt` does, with the published lengths.
     pub fn within(self, dt: f64) -> Transport {
-        let Self { finer } = self;
+        let Self { finer, diffusivity } = self;
+        let [finer, _] = finer;
         let share = dt / CONTROL_INTERVAL;
         Transport {
             coupling: share * TRANSPORT.coupling,
             drift: TRANSPORT.drift.map(|d| share * d),
             displacement_max: share * finer * TRANSPORT.displacement_max,
-            mixing: share * finer * finer * TRANSPORT.mixing,
+            mixing: share * finer * finer * (diffusivity * TRANSPORT.mixing),
             density_max: TRANSPORT.density_max,
         }
     }
@@ -204,10 +236,12 @@ impl Rates {
 pub fn equation(problem: &Problem) -> Equation {
     match problem.form {
         Some("conservative") => Equation::Conserved {
-            diffusivity: CONSERVATIVE_DIFFUSIVITY,
+            diffusivity: problem.coefficient("nu"),
         },
         _ => Equation::Carried(Rates {
-            finer: (problem.grid.points[0] - 1) as f64 / (GRID[0] - 1) as f64,
+            diffusivity: problem.coefficient("nu") / DIFFUSIVITY,
+            finer: [0, 1]
+                .map(|axis| (problem.grid.points[axis] - 1) as f64 / (GRID[axis] - 1) as f64),
         }),
     }
 }
@@ -259,6 +293,7 @@ fn blob(centre: [f64; 2], width: f64, peak: f64) -> Vec<f32> {
 mod tests {
     use super::*;
     use crate::random_field::episode_rng;
+    use crate::resample::resample;
 
     /// Test sets' README, "Sets at a glance": initial error 0.0399 (sd 0.0128) over 41 different
     /// episodes, nine of which count twice. The difference to the mean over 2,000 has a standard
@@ -297,6 +332,49 @@ mod tests {
             }
             assert!((from[0] - to[0]).hypot(from[1] - to[1]) > DISTANCE_MIN - 0.023);
         }
+    }
+
+    /// The mean squared distance of a blob from its middle grows by 4νt in either form at rest: along
+    /// both axes by 2νt. The published scheme counts in cells, which are 0.3 % shorter along y; and its
+    /// drift is taken off.
+    #[test]
+    fn nu_is_the_diffusivity_of_both_forms() {
+        let cases = [
+            (None, [64, 80], 0),
+            (None, [64, 80], 1),
+            (None, [64, 120], 1),
+        ];
+        let conserved = [0, 1].map(|axis| (Some("conservative"), [48, 80], axis));
+        for (form, points, axis) in cases.into_iter().chain(conserved) {
+            let room = form.map_or(PROBLEM, |name| PROBLEM.with_variant(name).unwrap());
+            let spread = |nu: f64| {
+                let room = room.with_physics([("nu", nu)]).unwrap();
+                let room = room.with_grid(points).unwrap().with_substeps(8).unwrap();
+                let blob = resample(&blob([0.5, 0.6], 0.1, 1.0), &ROOM, &room.grid);
+                let mut field: Vec<f64> = blob.into_iter().map(f64::from).collect();
+                let mut stepper = (room.stepper)(&room, 1);
+                (0..20).for_each(|_| stepper.step(&mut field, &vec![0.0; 2 * room.grid.len()]));
+                let moment = |power: i32, middle: f64| {
+                    (field.iter().enumerate())
+                        .map(|(at, z)| z * (room.grid.place(at)[axis] - middle).powi(power))
+                        .sum::<f64>()
+                };
+                let middle = moment(1, 0.0) / moment(0, 0.0);
+                moment(2, middle) / moment(0, 0.0)
+            };
+            // 2 (ν₁ − ν₀) t with t = 20 · 0.01; what else spreads the blob, in as many substeps, is the
+            // same in both.
+            let found = (spread(6e-3) - spread(1e-3)) / (2.0 * 0.2);
+            assert!(
+                (found / 5e-3 - 1.0).abs() < 0.02,
+                "{form:?} {points:?} {axis}: {found}"
+            );
+        }
+        let published = match equation(&PROBLEM) {
+            Equation::Carried(rates) => rates.within(CONTROL_INTERVAL),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(published, TRANSPORT);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!
 //! Left alone, u is chaotic in space and time; a swarm is to bring it to rest.
 
-use crate::coefficient::{NOTHING_ELSE, published};
+use crate::coefficient::{Coefficient, NOTHING_ELSE, published};
 use crate::grid::{Edge, Grid};
 use crate::pde::ks_2d::{LARGEST_STABLE_DT, Stages};
 use crate::pde::{Ks2d, Stepper};
@@ -19,9 +19,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::TAU;
 
-/// Length of the torus along each axis (paper).
+/// Length of the torus along each axis (paper), unless it is changed.
 pub const LENGTH: f64 = 32.0;
-/// Grid points along each axis (paper).
+/// Grid points along each axis (paper); on another torus as many as have about the same spacing.
 pub const GRID: usize = 64;
 /// Time step of the solver (paper).
 pub const SUBSTEP: f64 = 0.005;
@@ -33,7 +33,7 @@ pub const SUBSTEPS: usize = 20;
 pub const STAGES: Stages = Stages::Proper;
 /// Actions in one episode (paper).
 pub const HORIZON: usize = 50;
-/// Agents (paper): a lattice of 10 × 10.
+/// Agents (paper): a lattice of 10 × 10; on another torus as many as stand about as close.
 pub const AGENTS: usize = 100;
 /// Width σ of an actuator (paper).
 pub const WIDTH: f64 = 1.2;
@@ -108,9 +108,18 @@ pub static PROBLEM: Problem = Problem {
         summary: "the authors' time stepper, whose stages use coefficients of the whole step",
         apply: NOTHING_ELSE,
     }],
-    coefficients: &[],
-    physics: published(&[]),
+    coefficients: COEFFICIENTS,
+    physics: published(COEFFICIENTS),
 };
+
+/// What can be changed about the equation.
+const COEFFICIENTS: &[Coefficient] = &[Coefficient {
+    name: "length",
+    meaning: "length of the torus along each axis",
+    published: LENGTH,
+    range: [LENGTH / 2.0, 10.0 * LENGTH],
+    adapt: on_another_torus,
+}];
 
 /// The equation in numbers, and its scheme.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -124,11 +133,28 @@ pub struct Equation {
 /// The equation of this form of the problem.
 pub fn equation(problem: &Problem) -> Equation {
     Equation {
-        length: LENGTH,
+        length: problem.coefficient("length"),
         stages: match problem.form {
             Some("as-published") => Stages::AsPublished,
             _ => STAGES,
         },
+    }
+}
+
+/// Sensors and agents keep the published spacing, as nearly as a lattice of whole rows can (an even
+/// number of sensors), so that a window covers the same stretch of the front, and a policy made for
+/// one torus can be used on any.
+fn on_another_torus(problem: Problem) -> Problem {
+    let Equation { length, .. } = equation(&problem);
+    let as_dense = |published: f64| (published * length / LENGTH).round() as usize;
+    let sensors = 2 * as_dense(GRID as f64 / 2.0);
+    let torus = Grid::plane([sensors; 2], [length; 2], Edge::Periodic);
+    Problem {
+        grid: torus,
+        sensors: torus,
+        agents: as_dense((AGENTS as f64).sqrt()).pow(2),
+        reach: [torus.low, torus.high],
+        ..problem
     }
 }
 
@@ -140,16 +166,18 @@ fn stepper(problem: &Problem, parts: usize) -> Box<dyn Stepper<f64>> {
 }
 
 /// Cell centres of the smallest square lattice that holds all agents.
-pub fn placement(_: &Problem, agents: usize) -> Vec<[f64; 2]> {
-    crate::placement::cell_centres(agents, LENGTH)
+pub fn placement(problem: &Problem, agents: usize) -> Vec<[f64; 2]> {
+    crate::placement::cell_centres(agents, problem.sensors.extent(0))
 }
 
 /// Large waves with random phases and noise, evolved until they are forgotten. The target is rest.
-pub fn draw(_: &Problem, rng: &mut ChaCha8Rng) -> Episode {
-    let mut field = waves(rng);
+pub fn draw(problem: &Problem, rng: &mut ChaCha8Rng) -> Episode {
+    let torus = &problem.sensors;
+    let mut field = waves(torus, rng);
     let rest = vec![0.0; field.len()];
     let substeps = 20;
-    let mut stepper = Ks2d::new([GRID, GRID], LENGTH, SPIN_UP_STEP, substeps, STAGES);
+    let length = torus.extent(0);
+    let mut stepper = Ks2d::new(torus.points, length, SPIN_UP_STEP, substeps, STAGES);
     let intervals = (SPIN_UP / SPIN_UP_STEP) as usize / substeps;
     (0..intervals).for_each(|_| stepper.step(&mut field, &rest));
     Episode {
@@ -158,12 +186,17 @@ pub fn draw(_: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     }
 }
 
-/// The longest waves of the torus, half as much of the second longest, and noise, standardised.
-fn waves(rng: &mut impl Rng) -> Vec<f64> {
+/// Two long waves (those of the published torus are its longest), half as much of one half as long, and
+/// noise, standardised.
+fn waves(torus: &Grid, rng: &mut impl Rng) -> Vec<f64> {
     let [a, b, c] = std::array::from_fn(|_| rng.random_range(0.0..TAU));
-    let mut field: Vec<f64> = (0..GRID * GRID)
+    let [rows, columns] = torus.points;
+    // As long as on the published torus, as nearly as whole numbers of them fit.
+    let round = TAU * (torus.extent(0) / LENGTH).round().max(1.0);
+    let mut field: Vec<f64> = (0..torus.len())
         .map(|j| {
-            let [x, y] = [j / GRID, j % GRID].map(|i| TAU * i as f64 / GRID as f64);
+            let x = round * (j / columns) as f64 / rows as f64;
+            let y = round * (j % columns) as f64 / columns as f64;
             let noise: f64 = StandardNormal.sample(rng);
             (x + a).sin() * (y + b).cos() + 0.5 * (2.0 * x + c).sin() + NOISE * noise
         })
@@ -221,12 +254,26 @@ mod tests {
         );
     }
 
+    /// 48 · 64 / 32 = 96 sensors and 48 · 10 / 32 = 15 agents to a side.
+    #[test]
+    fn another_torus_keeps_the_spacing_of_sensors_and_agents() {
+        let wide = PROBLEM.with_physics([("length", 48.0)]).unwrap();
+        assert_eq!((wide.sensors.points, wide.agents), ([96, 96], 225));
+        assert_eq!(wide.sensors.spacing(1), PROBLEM.sensors.spacing(1));
+        assert_eq!(wide.reach, [[0.0; 2], [48.0; 2]]);
+        let all = placement(&wide, wide.agents);
+        assert!((all[1][1] - 4.8).abs() < 1e-12 && (all[224][0] - 46.4).abs() < 1e-12);
+        // Neither half a sensor nor an odd number of them: 33 · 2 = 66.
+        let odd = PROBLEM.with_physics([("length", 32.6)]).unwrap();
+        assert_eq!(odd.sensors.points, [66, 66]);
+    }
+
     #[test]
     fn waves_are_standardised_and_follow_the_seed() {
-        let field = waves(&mut episode_rng(1, 0));
+        let field = waves(&TORUS, &mut episode_rng(1, 0));
         let moment = |power: i32| field.iter().map(|u| u.powi(power)).sum::<f64>() / 4096.0;
         assert!(moment(1).abs() < 1e-12 && (moment(2) - 1.0).abs() < 1e-12);
-        assert_eq!(field, waves(&mut episode_rng(1, 0)));
-        assert_ne!(field, waves(&mut episode_rng(1, 1)));
+        assert_eq!(field, waves(&TORUS, &mut episode_rng(1, 0)));
+        assert_ne!(field, waves(&TORUS, &mut episode_rng(1, 1)));
     }
 }
