@@ -2,13 +2,10 @@
 
 use super::Stepper;
 use super::exponential::{Etdrk4, phi};
-use super::fourier::{
-    Columns, Plans, RealField, Resolution, Rows, for_each, portions, wave_number,
-};
+use super::fourier::{Columns, Plans, Resolution, wave_number};
 use super::lanes::{Lines, Real, Table, Wide, WideComplex, lanes};
-use num_traits::Zero;
-use pulp::{Arch, Simd, WithSimd};
-use rustfft::num_complex::Complex;
+use super::spectral::{Driver, Equation, Group, SquareModulus};
+use pulp::Simd;
 
 /// The largest time step that was seen to stay bounded: four test episodes on 64 × 64 points of a
 /// torus of length 32 kept their mean square for 100 time units with steps of 1, and blew up at once
@@ -57,42 +54,61 @@ pub enum Stages {
 ///
 /// The step is bounded by the nonlinear term alone, see [`LARGEST_STABLE_DT`].
 ///
-/// Grids from 128 × 128 points on use all threads unless the caller already runs in rayon's pool;
-/// the result is the same to the last bit. (On smaller ones, moving the data to another core takes
-/// as long as working on it.)
-///
-/// Fields are real because each step begins with one; within a step, rounding errors that are not
-/// grow like any perturbation. Long runs should therefore be made of many steps, not of one with
-/// many substeps.
-pub struct Ks2d<T> {
-    plans: Plans<T>,
-    real: RealField<T>,
-    spectrum: Vec<Complex<T>>,
-    groups: Vec<Group<T>>,
-    /// Two groups each: real products travel in pairs.
-    rows: Vec<[Rows<T>; 2]>,
-    substeps: usize,
+/// The driver, with its threads, is the one of all steppers on tori.
+pub struct Ks2d<T: Real>(Driver<T, Scheme>);
+
+impl<T: Real> Ks2d<T> {
+    /// A stepper for fields of `points` values along each axis of a torus that is `length` long
+    /// both ways; a control interval is `substeps` steps of `dt`.
+    ///
+    /// # Panics
+    /// If an axis has fewer than two points, or `length` or `dt` is not positive.
+    pub fn new(points: [usize; 2], length: f64, dt: f64, substeps: usize, stages: Stages) -> Self {
+        assert!(points.iter().all(|&n| n >= 2), "{points:?} points");
+        assert!(
+            length > 0.0 && dt > 0.0 && (length * dt).is_finite(),
+            "length {length}, dt {dt}"
+        );
+        let resolution = Resolution {
+            points,
+            grid: points,
+            carried: points.map(|n| (n - 1) / 3), // the largest integer below 2/3 · n/2
+        };
+        let scheme = Scheme {
+            points,
+            length,
+            dt,
+            stages,
+        };
+        Self(Driver::new(scheme, resolution, substeps))
+    }
 }
 
-/// A group of columns with the modes that stand in them.
-struct Group<T> {
-    columns: Columns<T>,
+impl<T: Real> Stepper<T> for Ks2d<T> {
+    fn step(&mut self, field: &mut [T], force: &[T]) {
+        self.0.step(field, force);
+    }
+}
+
+/// The equation and its scheme in numbers.
+struct Scheme {
+    points: [usize; 2],
+    length: f64,
+    dt: f64,
+    stages: Stages,
+}
+
+/// Of a group of columns.
+struct Modes<T> {
     /// Wave number along axis 1, of each column.
     across: Table<T>,
     /// Wave number along axis 0, along the columns; the same in all lanes.
     along: Table<T>,
     coefficients: Coefficients<T>,
-    /// The field at the beginning of the substep.
-    start: Lines<T>,
     /// The field at the first stage, a.
     first: Lines<T>,
-    /// The field at the stage that is being evaluated.
-    stage: Lines<T>,
-    /// The field at the end of the substep, as far as known.
-    end: Lines<T>,
     /// N(v).
     slope: Lines<T>,
-    force: Lines<T>,
 }
 
 /// Of each mode; the names are those of the scheme above.
@@ -146,187 +162,43 @@ impl<T: Real> Coefficients<T> {
     }
 }
 
-impl<T: Real> Ks2d<T> {
-    /// A stepper for fields of `points` values along each axis of a torus that is `length` long
-    /// both ways; a control interval is `substeps` steps of `dt`.
-    ///
-    /// # Panics
-    /// If an axis has fewer than two points, or `length` or `dt` is not positive.
-    pub fn new(points: [usize; 2], length: f64, dt: f64, substeps: usize, stages: Stages) -> Self {
-        assert!(points.iter().all(|&n| n >= 2), "{points:?} points");
-        assert!(
-            length > 0.0 && dt > 0.0 && (length * dt).is_finite(),
-            "length {length}, dt {dt}"
-        );
-        let resolution = Resolution {
-            points,
-            grid: points,
-            carried: points.map(|n| (n - 1) / 3), // the largest integer below 2/3 · n/2
-        };
-        let plans = Plans::new(resolution, true);
-        let real = RealField::new(points);
-        let [n0, n1] = points;
-        let groups = Columns::all(&plans)
-            .into_iter()
-            .map(|columns| {
-                let first = columns.first;
-                let across = |lane: usize| wave_number(first + lane, n1, length);
-                let along = |j: usize| wave_number(j, n0, length);
-                let square = |j: usize, lane: usize| across(lane).powi(2) + along(j).powi(2);
-                Group {
-                    columns,
-                    across: Table::new(1, |_, lane| across(lane)),
-                    along: Table::new(n0, |j, _| along(j)),
-                    coefficients: Coefficients::new(n0, square, dt, stages, n0 * n1),
-                    start: Lines::zeros(n0),
-                    first: Lines::zeros(n0),
-                    stage: Lines::zeros(n0),
-                    end: Lines::zeros(n0),
-                    slope: Lines::zeros(n0),
-                    force: Lines::zeros(n0),
-                }
-            })
-            .collect();
-        let mut rows = Rows::all(&plans).into_iter();
-        let pair = || Some([rows.next()?, rows.next()?]);
-        Self {
-            rows: std::iter::from_fn(pair).collect(),
-            spectrum: vec![Complex::zero(); real.modes()],
-            plans,
-            real,
-            groups,
-            substeps,
+impl<T: Real> Equation<T> for Scheme {
+    type Product = SquareModulus<T>;
+    type Modes = Modes<T>;
+
+    fn modes(&self, columns: &Columns<T>) -> Modes<T> {
+        let [n0, n1] = self.points;
+        let across = |lane: usize| wave_number(columns.first + lane, n1, self.length);
+        let along = |j: usize| wave_number(j, n0, self.length);
+        let square = |j: usize, lane: usize| across(lane).powi(2) + along(j).powi(2);
+        Modes {
+            across: Table::new(1, |_, lane| across(lane)),
+            along: Table::new(n0, |j, _| along(j)),
+            coefficients: Coefficients::new(n0, square, self.dt, self.stages, n0 * n1),
+            first: Lines::zeros(n0),
+            slope: Lines::zeros(n0),
         }
     }
 
-    fn advance(&mut self, portions: usize) {
-        let Self {
-            plans,
-            groups,
-            rows,
-            substeps,
+    /// The gradient.
+    #[inline(always)]
+    fn send<S: Simd>(&self, simd: S, group: &mut Group<T, Modes<T>>, plans: &Plans<T>) {
+        let Group {
+            columns,
+            stage,
+            modes: Modes { across, along, .. },
             ..
-        } = self;
-        let arch = Arch::new();
-        for_each(groups, portions, &|group| {
-            arch.dispatch(Depart { group, plans })
-        });
-        for _ in 0..*substeps {
-            for number in 0..4 {
-                for_each(rows, portions, &|rows| {
-                    arch.dispatch(SquareModulus {
-                        rows,
-                        groups,
-                        plans,
-                    });
-                });
-                for_each(groups, portions, &|group| {
-                    arch.dispatch(Evaluate {
-                        group,
-                        number,
-                        rows,
-                        plans,
-                    });
-                });
-            }
-        }
-    }
-
-    fn step_on(&mut self, field: &mut [T], force: &[T], portions: usize) {
-        let [n0, n1] = self.plans.resolution.points;
-        let points = n0 * n1;
-        assert!(
-            field.len() == points && force.len() == points,
-            "{n0} × {n1} grid points"
-        );
-        self.real.analyse(force, &mut self.spectrum);
-        for Group { columns, force, .. } in &mut self.groups {
-            columns.pick(&self.spectrum, n0, force);
-        }
-        self.real.analyse(field, &mut self.spectrum);
-        for Group { columns, start, .. } in &mut self.groups {
-            columns.pick(&self.spectrum, n0, start);
-        }
-        if portions > 1 {
-            // One trip into the pool instead of one for every phase of every stage.
-            rayon::scope(|_| self.advance(portions));
-        } else {
-            self.advance(1);
-        }
-        for Group { columns, start, .. } in &self.groups {
-            columns.put(&mut self.spectrum, n0, start);
-        }
-        self.real.synthesise(&mut self.spectrum, field);
-    }
-}
-
-impl<T: Real> Stepper<T> for Ks2d<T> {
-    fn step(&mut self, field: &mut [T], force: &[T]) {
-        let [n0, n1] = self.plans.resolution.grid;
-        self.step_on(field, force, portions(n0 * n1));
-    }
-}
-
-impl<T: Real> Group<T> {
-    /// Calls `next` with each mode, its coefficients and N, for the next stage.
-    #[inline(always)]
-    fn update<S: Simd>(
-        &mut self,
-        simd: S,
-        next: impl Fn(&mut Mode<T, S>, WideComplex<T, S>) -> WideComplex<T, S>,
-    ) {
-        let n0 = self.along.wide::<S>().len();
-        let c = &self.coefficients;
-        let whole = &c.whole.wide::<S>()[..n0];
-        let half = &c.half.wide::<S>()[..n0];
-        let h = &c.h.wide::<S>()[..n0];
-        let w0 = &c.weights[0].wide::<S>()[..n0];
-        let w1 = &c.weights[1].wide::<S>()[..n0];
-        let w2 = &c.weights[2].wide::<S>()[..n0];
-        let factors = &c.product.wide::<S>()[..n0];
-        let products = &self.columns.plus.wide::<S>()[..n0];
-        let force = &self.force.wide::<S>()[..n0];
-        let start = &mut self.start.wide_mut::<S>()[..n0];
-        let first = &mut self.first.wide_mut::<S>()[..n0];
-        let end = &mut self.end.wide_mut::<S>()[..n0];
-        let slope = &mut self.slope.wide_mut::<S>()[..n0];
-        let stage = &mut self.stage.wide_mut::<S>()[..n0];
-        for j in 0..n0 {
-            let mut mode = Mode {
-                whole: Wide::load(simd, whole[j]),
-                half: Wide::load(simd, half[j]),
-                h: Wide::load(simd, h[j]),
-                w0: Wide::load(simd, w0[j]),
-                w1: Wide::load(simd, w1[j]),
-                w2: Wide::load(simd, w2[j]),
-                start: WideComplex::load(simd, start[j]),
-                first: WideComplex::load(simd, first[j]),
-                end: WideComplex::load(simd, end[j]),
-                slope: WideComplex::load(simd, slope[j]),
-            };
-            let product = WideComplex::load(simd, products[j]) * Wide::load(simd, factors[j]);
-            let n = product + WideComplex::load(simd, force[j]);
-            stage[j] = next(&mut mode, n).stored();
-            start[j] = mode.start.stored();
-            first[j] = mode.first.stored();
-            end[j] = mode.end.stored();
-            slope[j] = mode.slope.stored();
-        }
-    }
-
-    /// Passes the gradient z of `stage` on to the rows.
-    #[inline(always)]
-    fn send_gradient<S: Simd>(&mut self, simd: S, plans: &Plans<T>) {
-        if self.columns.carried == 0 {
+        } = group;
+        if columns.carried == 0 {
             return;
         }
-        let across = Wide::load(simd, self.across.wide::<S>()[0]);
+        let across = Wide::load(simd, across.wide::<S>()[0]);
         let zero = Wide::splat(simd, T::zero());
         for (modes, at) in plans.resolution.carried_modes() {
-            let along = &self.along.wide::<S>()[modes.clone()];
-            let field = &self.stage.wide::<S>()[modes];
-            let plus = &mut self.columns.plus.wide_mut::<S>()[at..][..along.len()];
-            let minus = &mut self.columns.minus.wide_mut::<S>()[at..][..along.len()];
+            let along = &along.wide::<S>()[modes.clone()];
+            let field = &stage.wide::<S>()[modes];
+            let plus = &mut columns.plus.wide_mut::<S>()[at..][..along.len()];
+            let minus = &mut columns.minus.wide_mut::<S>()[at..][..along.len()];
             for j in 0..along.len() {
                 let value = WideComplex::load(simd, field[j]);
                 let (x, y) = (value * across, value * Wide::load(simd, along[j]));
@@ -335,7 +207,109 @@ impl<T: Real> Group<T> {
                 minus[j] = WideComplex::new(x.re - y.im, x.im + y.re).stored();
             }
         }
-        self.columns.send(simd, plans);
+        columns.send(simd, plans);
+    }
+
+    #[inline(always)]
+    fn advance<S: Simd>(
+        &self,
+        simd: S,
+        group: &mut Group<T, Modes<T>>,
+        number: usize,
+        _: &Plans<T>,
+    ) {
+        match number {
+            0 => update(
+                simd,
+                group,
+                #[inline(always)]
+                |mode, n| {
+                    mode.slope = n;
+                    mode.first = mode.start * mode.half + n * mode.h;
+                    mode.end = mode.start * mode.whole + n * mode.w0;
+                    mode.first
+                },
+            ),
+            1 => update(
+                simd,
+                group,
+                #[inline(always)]
+                |mode, n| {
+                    mode.end = mode.end + n * mode.w1;
+                    mode.start * mode.half + n * mode.h
+                },
+            ),
+            2 => update(
+                simd,
+                group,
+                #[inline(always)]
+                |mode, n| {
+                    mode.end = mode.end + n * mode.w1;
+                    mode.first * mode.half + (n + n - mode.slope) * mode.h
+                },
+            ),
+            _ => update(
+                simd,
+                group,
+                #[inline(always)]
+                |mode, n| {
+                    mode.start = mode.end + n * mode.w2;
+                    mode.start
+                },
+            ),
+        }
+    }
+}
+
+/// Calls `next` with each mode, its coefficients and N, for the next stage.
+#[inline(always)]
+fn update<T: Real, S: Simd>(
+    simd: S,
+    group: &mut Group<T, Modes<T>>,
+    next: impl Fn(&mut Mode<T, S>, WideComplex<T, S>) -> WideComplex<T, S>,
+) {
+    let Modes {
+        along,
+        coefficients: c,
+        first,
+        slope,
+        ..
+    } = &mut group.modes;
+    let n0 = along.wide::<S>().len();
+    let whole = &c.whole.wide::<S>()[..n0];
+    let half = &c.half.wide::<S>()[..n0];
+    let h = &c.h.wide::<S>()[..n0];
+    let w0 = &c.weights[0].wide::<S>()[..n0];
+    let w1 = &c.weights[1].wide::<S>()[..n0];
+    let w2 = &c.weights[2].wide::<S>()[..n0];
+    let factors = &c.product.wide::<S>()[..n0];
+    let products = &group.columns.plus.wide::<S>()[..n0];
+    let force = &group.force.wide::<S>()[..n0];
+    let start = &mut group.start.wide_mut::<S>()[..n0];
+    let first = &mut first.wide_mut::<S>()[..n0];
+    let end = &mut group.end.wide_mut::<S>()[..n0];
+    let slope = &mut slope.wide_mut::<S>()[..n0];
+    let stage = &mut group.stage.wide_mut::<S>()[..n0];
+    for j in 0..n0 {
+        let mut mode = Mode {
+            whole: Wide::load(simd, whole[j]),
+            half: Wide::load(simd, half[j]),
+            h: Wide::load(simd, h[j]),
+            w0: Wide::load(simd, w0[j]),
+            w1: Wide::load(simd, w1[j]),
+            w2: Wide::load(simd, w2[j]),
+            start: WideComplex::load(simd, start[j]),
+            first: WideComplex::load(simd, first[j]),
+            end: WideComplex::load(simd, end[j]),
+            slope: WideComplex::load(simd, slope[j]),
+        };
+        let product = WideComplex::load(simd, products[j]) * Wide::load(simd, factors[j]);
+        let n = product + WideComplex::load(simd, force[j]);
+        stage[j] = next(&mut mode, n).stored();
+        start[j] = mode.start.stored();
+        first[j] = mode.first.stored();
+        end[j] = mode.end.stored();
+        slope[j] = mode.slope.stored();
     }
 }
 
@@ -351,105 +325,6 @@ struct Mode<T: Real, S: Simd> {
     first: WideComplex<T, S>,
     end: WideComplex<T, S>,
     slope: WideComplex<T, S>,
-}
-
-/// Sends the gradient of `start` to the grid.
-struct Depart<'a, T> {
-    group: &'a mut Group<T>,
-    plans: &'a Plans<T>,
-}
-
-impl<T: Real> WithSimd for Depart<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Group { start, stage, .. } = self.group;
-        stage.wide_mut::<S>().copy_from_slice(start.wide::<S>());
-        self.group.send_gradient(simd, self.plans);
-    }
-}
-
-/// z → |z|² on two groups of rows.
-struct SquareModulus<'a, T> {
-    rows: &'a mut [Rows<T>; 2],
-    groups: &'a [Group<T>],
-    plans: &'a Plans<T>,
-}
-
-impl<T: Real> WithSimd for SquareModulus<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        for rows in self.rows.iter_mut() {
-            let columns = self.groups.iter().map(|group| &group.columns);
-            rows.load(simd, columns, self.plans);
-        }
-        let [a, b] = self.rows;
-        for (first, second) in (a.line.wide_mut::<S>().iter_mut()).zip(b.line.wide::<S>()) {
-            let z = WideComplex::<T, S>::load(simd, *first);
-            let w = WideComplex::<T, S>::load(simd, *second);
-            let square = WideComplex::new(z.re * z.re + z.im * z.im, w.re * w.re + w.im * w.im);
-            *first = square.stored();
-        }
-        Rows::transform_real_pair(self.rows, simd, self.plans);
-    }
-}
-
-/// Takes N at `stage`, the `number`-th of four, moves on to the next stage and sends its gradient.
-struct Evaluate<'a, T> {
-    group: &'a mut Group<T>,
-    number: usize,
-    rows: &'a [[Rows<T>; 2]],
-    plans: &'a Plans<T>,
-}
-
-impl<T: Real> WithSimd for Evaluate<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let group = self.group;
-        (group.columns).receive_real(simd, self.rows.iter().flatten(), self.plans);
-        match self.number {
-            0 => group.update(
-                simd,
-                #[inline(always)]
-                |mode, n| {
-                    mode.slope = n;
-                    mode.first = mode.start * mode.half + n * mode.h;
-                    mode.end = mode.start * mode.whole + n * mode.w0;
-                    mode.first
-                },
-            ),
-            1 => group.update(
-                simd,
-                #[inline(always)]
-                |mode, n| {
-                    mode.end = mode.end + n * mode.w1;
-                    mode.start * mode.half + n * mode.h
-                },
-            ),
-            2 => group.update(
-                simd,
-                #[inline(always)]
-                |mode, n| {
-                    mode.end = mode.end + n * mode.w1;
-                    mode.first * mode.half + (n + n - mode.slope) * mode.h
-                },
-            ),
-            _ => group.update(
-                simd,
-                #[inline(always)]
-                |mode, n| {
-                    mode.start = mode.end + n * mode.w2;
-                    mode.start
-                },
-            ),
-        }
-        group.send_gradient(simd, self.plans);
-    }
 }
 
 #[cfg(test)]
@@ -639,8 +514,8 @@ mod tests {
             let run = |portions| {
                 let mut stepper = Ks2d::<f64>::new(points, LENGTH, 0.005, 2, Stages::Proper);
                 let mut field = waves(points);
-                stepper.step_on(&mut field, &force, portions);
-                stepper.step_on(&mut field, &force, portions);
+                stepper.0.step_on(&mut field, &force, portions);
+                stepper.0.step_on(&mut field, &force, portions);
                 field
             };
             let alone = run(1);

@@ -16,6 +16,7 @@ pub mod heat_2d;
 pub mod ks_1d;
 pub mod ks_2d;
 mod lanes;
+mod spectral;
 pub mod tridiagonal;
 pub mod turbulence_2d;
 

@@ -1,13 +1,10 @@
 //! Two-dimensional turbulence: the vorticity equation on the unit torus, pseudo-spectrally.
 
 use super::Stepper;
-use super::fourier::{
-    Columns, Plans, RealField, Resolution, Rows, fast_size, for_each, portions, wave_number,
-};
-use super::lanes::{Lines, Real, Table, Wide, WideComplex, narrow};
-use num_traits::Zero;
-use pulp::{Arch, Simd, WithSimd};
-use rustfft::num_complex::Complex;
+use super::fourier::{Columns, Plans, Resolution, fast_size, wave_number};
+use super::lanes::{Real, Table, Wide, WideComplex, narrow};
+use super::spectral::{Driver, Equation, Group, Square};
+use pulp::Simd;
 use std::f64::consts::PI;
 use std::ops::Range;
 
@@ -41,58 +38,8 @@ pub const AS_PUBLISHED_ADVECTION: f64 = 16.0 / 81.0;
 /// In time: the classical Runge–Kutta scheme of fourth order, diffusion included; see
 /// [`largest_stable_dt`].
 ///
-/// Grids from 128 × 128 points on use all threads unless the caller already runs in rayon's pool;
-/// the result is the same to the last bit. (On smaller ones, moving the data to another core takes
-/// as long as working on it.)
-///
-/// Fields are real because each step begins with one; within a step, rounding errors that are not
-/// grow like any perturbation. Long runs should therefore be made of many steps, not of one with
-/// many substeps.
-pub struct Turbulence2d<T> {
-    plans: Plans<T>,
-    real: RealField<T>,
-    spectrum: Vec<Complex<T>>,
-    groups: Vec<Group<T>>,
-    rows: Vec<Rows<T>>,
-    constants: Constants<T>,
-    substeps: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Constants<T> {
-    viscosity: T,
-    /// a / 4, and 1 / (points of the padded grid) for the transform.
-    advection: T,
-    dt: T,
-}
-
-/// A group of columns with the modes that stand in them.
-struct Group<T> {
-    columns: Columns<T>,
-    /// k_x of each column.
-    kx: Table<T>,
-    /// k_y along the columns.
-    ky: Vec<T>,
-    /// 1 / |K|², and 0 for the mean.
-    inverse_square: Table<T>,
-    /// Vorticity at the beginning of the substep.
-    start: Lines<T>,
-    /// Vorticity at the stage that is being evaluated.
-    stage: Lines<T>,
-    /// Vorticity at the end of the substep, as far as known.
-    end: Lines<T>,
-    force: Lines<T>,
-}
-
-/// One of the four evaluations of a substep.
-#[derive(Clone, Copy)]
-struct Stage<T> {
-    /// Time from the beginning of the substep to the next evaluation.
-    reach: T,
-    /// Weight of this evaluation in the substep.
-    weight: T,
-    last: bool,
-}
+/// The driver, with its threads, is the one of all steppers on tori.
+pub struct Turbulence2d<T: Real>(Driver<T, Scheme<T>>);
 
 impl<T: Real> Turbulence2d<T> {
     /// A stepper for fields of `points` values along each axis whose control interval is
@@ -119,152 +66,165 @@ impl<T: Real> Turbulence2d<T> {
             // All but the Nyquist modes, which only even numbers of points have.
             carried: points.map(|n| (n - 1) / 2),
         };
-        let plans = Plans::new(resolution, false);
-        let real = RealField::new(points);
-        let mut rows = Rows::all(&plans);
-        rows.retain(|group| group.first < resolution.grid[0]);
         let padded = (resolution.grid[0] * resolution.grid[1]) as f64;
-        Self {
-            groups: Columns::all(&plans)
-                .into_iter()
-                .map(|columns| Group::new(columns, points))
-                .collect(),
-            rows,
-            spectrum: vec![Complex::zero(); real.modes()],
-            plans,
-            real,
-            constants: Constants {
-                viscosity: narrow(viscosity),
-                advection: narrow(0.25 * advection / padded),
-                dt: narrow(dt),
-            },
-            substeps,
-        }
-    }
-
-    fn advance(&mut self, portions: usize) {
-        let Self {
-            plans,
-            groups,
-            rows,
-            constants,
-            ..
-        } = self;
-        let (arch, dt) = (Arch::new(), constants.dt);
+        let dt: T = narrow(dt);
         let [half, third, sixth] = [2.0, 3.0, 6.0].map(|n: f64| dt * narrow(n.recip()));
         let stages = [(half, sixth), (half, third), (dt, third), (dt, sixth)];
-        for_each(groups, portions, &|group| {
-            arch.dispatch(Depart { group, plans })
-        });
-        for _ in 0..self.substeps {
-            for (number, (reach, weight)) in stages.into_iter().enumerate() {
-                let stage = Stage {
-                    reach,
-                    weight,
-                    last: number == 3,
-                };
-                for_each(rows, portions, &|rows| {
-                    arch.dispatch(Square {
-                        rows,
-                        groups,
-                        plans,
-                    });
-                });
-                for_each(groups, portions, &|group| {
-                    arch.dispatch(Evaluate {
-                        group,
-                        stage,
-                        constants,
-                        rows,
-                        plans,
-                    });
-                });
-            }
-        }
-    }
-
-    fn step_on(&mut self, field: &mut [T], force: &[T], portions: usize) {
-        let [n0, n1] = self.plans.resolution.points;
-        let points = n0 * n1;
-        assert!(
-            field.len() == points && force.len() == points,
-            "{n0} × {n1} grid points"
-        );
-        self.real.analyse(force, &mut self.spectrum);
-        for Group { columns, force, .. } in &mut self.groups {
-            columns.pick(&self.spectrum, n0, force);
-        }
-        self.real.analyse(field, &mut self.spectrum);
-        for Group { columns, start, .. } in &mut self.groups {
-            columns.pick(&self.spectrum, n0, start);
-        }
-        if portions > 1 {
-            // One trip into the pool instead of one for every phase of every stage.
-            rayon::scope(|_| self.advance(portions));
-        } else {
-            self.advance(1);
-        }
-        for Group { columns, start, .. } in &self.groups {
-            columns.put(&mut self.spectrum, n0, start);
-        }
-        self.real.synthesise(&mut self.spectrum, field);
+        let scheme = Scheme {
+            points,
+            viscosity: narrow(viscosity),
+            advection: narrow(0.25 * advection / padded),
+            stages: stages.map(|(reach, weight)| Stage { reach, weight }),
+        };
+        Self(Driver::new(scheme, resolution, substeps))
     }
 }
 
 impl<T: Real> Stepper<T> for Turbulence2d<T> {
     fn step(&mut self, field: &mut [T], force: &[T]) {
-        let [n0, n1] = self.plans.resolution.grid;
-        self.step_on(field, force, portions(n0 * n1));
+        self.0.step(field, force);
     }
 }
 
-impl<T: Real> Group<T> {
-    fn new(columns: Columns<T>, [n0, n1]: [usize; 2]) -> Self {
+/// The equation and its scheme in numbers.
+struct Scheme<T> {
+    points: [usize; 2],
+    viscosity: T,
+    /// a / 4, and 1 / (points of the padded grid) for the transform.
+    advection: T,
+    stages: [Stage<T>; 4],
+}
+
+/// One of the four evaluations of a substep.
+#[derive(Clone, Copy)]
+struct Stage<T> {
+    /// Time from the beginning of the substep to the next evaluation.
+    reach: T,
+    /// Weight of this evaluation in the substep.
+    weight: T,
+}
+
+/// Of a group of columns.
+struct Modes<T> {
+    /// k_x of each column.
+    kx: Table<T>,
+    /// k_y along the columns.
+    ky: Vec<T>,
+    /// 1 / |K|², and 0 for the mean.
+    inverse_square: Table<T>,
+}
+
+impl<T: Real> Equation<T> for Scheme<T> {
+    type Product = Square<T>;
+    type Modes = Modes<T>;
+
+    fn modes(&self, columns: &Columns<T>) -> Modes<T> {
+        let [n0, n1] = self.points;
         let kx = |lane: usize| wave_number(columns.first + lane, n1, 1.0);
         let ky = |j: usize| wave_number(j, n0, 1.0);
         let inverse_square = |j: usize, lane: usize| {
             let square = kx(lane).powi(2) + ky(j).powi(2);
             if square > 0.0 { square.recip() } else { 0.0 }
         };
-        Self {
+        Modes {
             kx: Table::new(1, |_, lane| kx(lane)),
             ky: (0..n0).map(|j| narrow(ky(j))).collect(),
             inverse_square: Table::new(n0, inverse_square),
-            start: Lines::zeros(n0),
-            stage: Lines::zeros(n0),
-            end: Lines::zeros(n0),
-            force: Lines::zeros(n0),
-            columns,
         }
     }
 
+    /// The end is summed up from the beginning on.
+    #[inline(always)]
+    fn depart<S: Simd>(&self, group: &mut Group<T, Modes<T>>) {
+        let Group { start, end, .. } = group;
+        end.wide_mut::<S>().copy_from_slice(start.wide::<S>());
+    }
+
+    /// The velocity.
+    #[inline(always)]
+    fn send<S: Simd>(&self, simd: S, group: &mut Group<T, Modes<T>>, plans: &Plans<T>) {
+        let Group {
+            columns,
+            stage,
+            modes:
+                Modes {
+                    kx,
+                    ky,
+                    inverse_square,
+                },
+            ..
+        } = group;
+        if columns.carried == 0 {
+            return;
+        }
+        let kx = Wide::load(simd, kx.wide::<S>()[0]);
+        for (modes, at) in plans.resolution.carried_modes() {
+            let inverse_square = &inverse_square.wide::<S>()[modes.clone()];
+            let vorticity = &stage.wide::<S>()[modes.clone()];
+            let ky = &ky[modes];
+            let plus = &mut columns.plus.wide_mut::<S>()[at..][..ky.len()];
+            let minus = &mut columns.minus.wide_mut::<S>()[at..][..ky.len()];
+            for j in 0..ky.len() {
+                let stream =
+                    WideComplex::load(simd, vorticity[j]) * Wide::load(simd, inverse_square[j]);
+                let (x, y) = (stream * kx, stream * Wide::splat(simd, ky[j]));
+                // −(k_x + i k_y) and (k_x − i k_y) times the vorticity over |K|².
+                let zero = Wide::splat(simd, T::zero());
+                plus[j] = WideComplex::new(y.im - x.re, zero - (x.im + y.re)).stored();
+                minus[j] = WideComplex::new(x.re + y.im, x.im - y.re).stored();
+            }
+        }
+        columns.send(simd, plans);
+    }
+
+    #[inline(always)]
+    fn advance<S: Simd>(
+        &self,
+        simd: S,
+        group: &mut Group<T, Modes<T>>,
+        number: usize,
+        plans: &Plans<T>,
+    ) {
+        let [low, high] = plans.resolution.carried_modes();
+        if group.columns.carried == 0 {
+            return self.update(simd, group, 0..high.0.end, None, number);
+        }
+        let nyquist = low.0.end..high.0.start;
+        self.update(simd, group, nyquist, None, number);
+        for (modes, at) in [low, high] {
+            self.update(simd, group, modes, Some(at), number);
+        }
+    }
+}
+
+impl<T: Real> Scheme<T> {
     /// Moves `modes` on to the next stage. Their products stand in the columns from `at` on; those
     /// without any only diffuse.
     #[inline(always)]
     fn update<S: Simd>(
-        &mut self,
+        &self,
         simd: S,
+        group: &mut Group<T, Modes<T>>,
         modes: Range<usize>,
         at: Option<usize>,
-        stage: Stage<T>,
-        constants: &Constants<T>,
+        number: usize,
     ) {
-        let count = modes.len();
-        let kx = Wide::<T, S>::load(simd, self.kx.wide::<S>()[0]);
+        let (count, last) = (modes.len(), number == 3);
+        let kx = Wide::<T, S>::load(simd, group.modes.kx.wide::<S>()[0]);
         let [viscosity, factor, weight, reach] = [
-            Wide::splat(simd, constants.viscosity),
-            Wide::splat(simd, constants.advection),
-            Wide::splat(simd, stage.weight),
-            Wide::splat(simd, stage.reach),
+            Wide::splat(simd, self.viscosity),
+            Wide::splat(simd, self.advection),
+            Wide::splat(simd, self.stages[number].weight),
+            Wide::splat(simd, self.stages[number].reach),
         ];
-        let ky = &self.ky[modes.clone()];
-        let force = &self.force.wide::<S>()[modes.clone()];
-        let start = &mut self.start.wide_mut::<S>()[modes.clone()];
-        let end = &mut self.end.wide_mut::<S>()[modes.clone()];
-        let now = &mut self.stage.wide_mut::<S>()[modes];
+        let ky = &group.modes.ky[modes.clone()];
+        let force = &group.force.wide::<S>()[modes.clone()];
+        let start = &mut group.start.wide_mut::<S>()[modes.clone()];
+        let end = &mut group.end.wide_mut::<S>()[modes.clone()];
+        let now = &mut group.stage.wide_mut::<S>()[modes];
         let products = at.map(|at| {
-            let plus = &self.columns.plus.wide::<S>()[at..][..count];
-            (plus, &self.columns.minus.wide::<S>()[at..][..count])
+            let plus = &group.columns.plus.wide::<S>()[at..][..count];
+            (plus, &group.columns.minus.wide::<S>()[at..][..count])
         });
         for j in 0..count {
             let ky = Wide::splat(simd, ky[j]);
@@ -286,117 +246,13 @@ impl<T: Real> Group<T> {
             }
             let sum = WideComplex::load(simd, end[j]) + rate * weight;
             end[j] = sum.stored();
-            if stage.last {
+            if last {
                 start[j] = sum.stored();
                 now[j] = sum.stored();
             } else {
                 now[j] = (WideComplex::load(simd, start[j]) + rate * reach).stored();
             }
         }
-    }
-
-    /// Passes the velocity z of `stage` on to the rows.
-    #[inline(always)]
-    fn send_velocity<S: Simd>(&mut self, simd: S, plans: &Plans<T>) {
-        if self.columns.carried == 0 {
-            return;
-        }
-        let kx = Wide::load(simd, self.kx.wide::<S>()[0]);
-        for (modes, at) in plans.resolution.carried_modes() {
-            let inverse_square = &self.inverse_square.wide::<S>()[modes.clone()];
-            let vorticity = &self.stage.wide::<S>()[modes.clone()];
-            let ky = &self.ky[modes];
-            let plus = &mut self.columns.plus.wide_mut::<S>()[at..][..ky.len()];
-            let minus = &mut self.columns.minus.wide_mut::<S>()[at..][..ky.len()];
-            for j in 0..ky.len() {
-                let stream =
-                    WideComplex::load(simd, vorticity[j]) * Wide::load(simd, inverse_square[j]);
-                let (x, y) = (stream * kx, stream * Wide::splat(simd, ky[j]));
-                // −(k_x + i k_y) and (k_x − i k_y) times the vorticity over |K|².
-                let zero = Wide::splat(simd, T::zero());
-                plus[j] = WideComplex::new(y.im - x.re, zero - (x.im + y.re)).stored();
-                minus[j] = WideComplex::new(x.re + y.im, x.im - y.re).stored();
-            }
-        }
-        self.columns.send(simd, plans);
-    }
-}
-
-/// Sends the velocity of `start` to the grid.
-struct Depart<'a, T> {
-    group: &'a mut Group<T>,
-    plans: &'a Plans<T>,
-}
-
-impl<T: Real> WithSimd for Depart<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Group {
-            start, stage, end, ..
-        } = self.group;
-        stage.wide_mut::<S>().copy_from_slice(start.wide::<S>());
-        end.wide_mut::<S>().copy_from_slice(start.wide::<S>());
-        self.group.send_velocity(simd, self.plans);
-    }
-}
-
-/// z → z² on a group of rows.
-struct Square<'a, T> {
-    rows: &'a mut Rows<T>,
-    groups: &'a [Group<T>],
-    plans: &'a Plans<T>,
-}
-
-impl<T: Real> WithSimd for Square<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let columns = self.groups.iter().map(|group| &group.columns);
-        self.rows.load(simd, columns, self.plans);
-        for value in self.rows.line.wide_mut::<S>() {
-            let z = WideComplex::<T, S>::load(simd, *value);
-            let cross = z.re * z.im;
-            *value = WideComplex::new(z.re * z.re - z.im * z.im, cross + cross).stored();
-        }
-        self.rows.transform(simd, self.plans);
-    }
-}
-
-/// Takes the rate of change of `stage`, moves on to the next stage and sends its velocity.
-struct Evaluate<'a, T> {
-    group: &'a mut Group<T>,
-    stage: Stage<T>,
-    constants: &'a Constants<T>,
-    rows: &'a [Rows<T>],
-    plans: &'a Plans<T>,
-}
-
-impl<T: Real> WithSimd for Evaluate<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self {
-            group,
-            stage,
-            constants,
-            rows,
-            plans,
-        } = self;
-        let [low, high] = plans.resolution.carried_modes();
-        if group.columns.carried == 0 {
-            return group.update(simd, 0..high.0.end, None, stage, constants);
-        }
-        group.columns.receive(simd, rows.iter(), plans);
-        let nyquist = low.0.end..high.0.start;
-        group.update(simd, nyquist, None, stage, constants);
-        for (modes, at) in [low, high] {
-            group.update(simd, modes, Some(at), stage, constants);
-        }
-        group.send_velocity(simd, plans);
     }
 }
 
@@ -417,6 +273,7 @@ pub fn largest_stable_dt(points: [usize; 2], viscosity: f64, speed: f64) -> f64 
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rustfft::num_complex::Complex;
     use std::f64::consts::TAU;
 
     /// Values of `f(x, y)` on the grid.
@@ -455,51 +312,17 @@ mod tests {
 
     /// dω/dt, taken from the first stage of a substep without touching the rest of it.
     fn rate(points: [usize; 2], viscosity: f64, field: &[f64]) -> Vec<f64> {
-        let mut stepper = Turbulence2d::<f64>::new(points, viscosity, 0.0, 0, 1.0);
-        stepper.step(&mut field.to_vec(), &vec![0.0; field.len()]);
-        let Turbulence2d {
-            plans,
-            real,
-            spectrum,
-            groups,
-            rows,
-            constants,
-            ..
-        } = &mut stepper;
-        let whole = Stage {
+        let Turbulence2d(mut driver) = Turbulence2d::<f64>::new(points, viscosity, 0.0, 0, 1.0);
+        driver.step(&mut field.to_vec(), &vec![0.0; field.len()]);
+        driver.equation.stages[0] = Stage {
             reach: 1.0,
             weight: 0.0,
-            last: false,
         };
-        let arch = Arch::new();
-        for group in groups.iter_mut() {
-            arch.dispatch(Depart { group, plans });
-        }
-        for rows in rows.iter_mut() {
-            arch.dispatch(Square {
-                rows,
-                groups,
-                plans,
-            });
-        }
-        for group in groups.iter_mut() {
-            arch.dispatch(Evaluate {
-                group,
-                stage: whole,
-                constants,
-                rows,
-                plans,
-            });
-            for lane in 0..group.columns.width {
-                for j in 0..points[0] {
-                    spectrum[(group.columns.first + lane) * points[0] + j] =
-                        group.stage.get(j, lane) - group.start.get(j, lane);
-                }
-            }
-        }
+        driver.depart(1);
+        driver.stage(0, 1);
         let mut rate = vec![0.0; field.len()];
-        real.synthesise(spectrum, &mut rate);
-        rate
+        driver.put(&mut rate, |group| &group.stage);
+        rate.iter().zip(field).map(|(after, w)| after - w).collect()
     }
 
     /// All modes of cos(2πmx) cos(2πny) have one |k|: the flow follows the lines of equal
@@ -667,8 +490,8 @@ mod tests {
             let run = |portions| {
                 let mut stepper = Turbulence2d::<f64>::new(points, 5e-4, 0.002, 2, 1.0);
                 let mut field = start.clone();
-                stepper.step_on(&mut field, &force, portions);
-                stepper.step_on(&mut field, &force, portions);
+                stepper.0.step_on(&mut field, &force, portions);
+                stepper.0.step_on(&mut field, &force, portions);
                 field
             };
             let alone = run(1);
