@@ -35,7 +35,13 @@ fn forms(entry: &Entry) -> Vec<Problem> {
     forms.extend((problem.variants.iter()).map(|v| problem.with_variant(v.name).unwrap()));
     for coefficient in problem.coefficients {
         for value in coefficient.range {
-            forms.push(problem.with_physics([(coefficient.name, value)]).unwrap());
+            let mut form = problem.with_physics([(coefficient.name, value)]).unwrap();
+            // Where it is the domain that grows, a quarter more will do.
+            if form.grid.len() > 2 * problem.grid.len() {
+                let more = 1.25 * coefficient.published;
+                form = problem.with_physics([(coefficient.name, more)]).unwrap();
+            }
+            forms.push(form);
         }
     }
     forms.retain(

@@ -66,7 +66,8 @@ impl<T: Real> Differentiable<T> for Density2d<T> {
         let Equation::Carried(rates) = equation(problem) else {
             return Err(not_implemented(problem));
         };
-        if !columns.is_multiple_of(CHUNK) {
+        // Cells of the published shape alone.
+        if !columns.is_multiple_of(CHUNK) || (rates.aspect() - 1.0).abs() > 1e-12 {
             return Err(not_implemented(problem));
         }
         let transport = rates.within(dt);
