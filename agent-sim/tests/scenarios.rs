@@ -114,7 +114,7 @@ fn a_replay_finds_the_first_step_that_differs() {
 #[test]
 fn impossible_scenarios_are_refused_with_the_value_and_the_range() {
     let folder = folder();
-    let cases: [(&str, &[&str]); 15] = [
+    let cases: [(&str, &[&str]); 17] = [
         (
             "run ks-1d --fault crash,fraction=1.5",
             &["1.5", "between 0 and 1"],

@@ -79,6 +79,14 @@ impl Engine {
     }
 }
 
+/// Parameters are few: they stay on the CPU, wherever Burn would put them by itself.
+fn on_cpu() -> Device {
+    #[cfg(feature = "flex")]
+    return Device::flex();
+    #[cfg(not(feature = "flex"))]
+    Device::default()
+}
+
 fn on_host(field: Box<dyn FieldStep<f32>>, plan: Plan) -> Result<Box<dyn Rollout>, NotImplemented> {
     let Plan {
         problem,

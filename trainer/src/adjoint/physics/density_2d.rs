@@ -17,6 +17,7 @@
 use super::{Differentiable, FieldStep, Gradients, Interval, not_implemented};
 use crate::adjoint::elementwise::{CHUNK, vectorised};
 use crate::adjoint::real::Real;
+use problem::pde::density_2d::Transport;
 use problem::published::density_2d::{Equation, equation};
 use problem::{NotImplemented, Problem};
 use pulp::{Arch, Simd, WithSimd};
@@ -61,8 +62,7 @@ impl<T: Real> Differentiable<T> for Density2d<T> {
     /// The published scheme, on rows of whole chunks, as those of the published grid are.
     fn new(problem: &Problem) -> Result<Self, NotImplemented> {
         let (dt, substeps) = problem.solver_steps(1);
-        let points = problem.grid.points;
-        let [_, columns] = points;
+        let [_, columns] = problem.grid.points;
         let Equation::Carried(rates) = equation(problem) else {
             return Err(not_implemented(problem));
         };
@@ -70,12 +70,20 @@ impl<T: Real> Differentiable<T> for Density2d<T> {
         if !columns.is_multiple_of(CHUNK) || (rates.aspect() - 1.0).abs() > 1e-12 {
             return Err(not_implemented(problem));
         }
-        let transport = rates.within(dt);
+        Ok(Self::carried(problem, rates.within(dt), substeps))
+    }
+}
+
+impl<T: Real> Density2d<T> {
+    /// What `transport` does in each of `substeps` steps, whatever the shape of the cells.
+    fn carried(problem: &Problem, transport: Transport, substeps: usize) -> Self {
+        let points = problem.grid.points;
+        let [_, columns] = points;
         let cells_per_length = [0, 1].map(|axis| problem.grid.spacing(axis).recip());
         let along = |per_length: [f64; 2]| {
             [0, 1].map(|axis| T::of(cells_per_length[axis] * per_length[axis]))
         };
-        Ok(Self {
+        Self {
             arch: Arch::new(),
             points,
             wind: Wind {
@@ -91,11 +99,9 @@ impl<T: Real> Differentiable<T> for Density2d<T> {
                 most: T::of(transport.density_max),
             },
             substeps,
-        })
+        }
     }
-}
 
-impl<T: Real> Density2d<T> {
     fn grid(&self) -> usize {
         self.points[0] * self.points[1]
     }
@@ -520,7 +526,11 @@ mod tests {
                 substeps,
                 ..PROBLEM
             };
-            let density = Density2d::new(&room).unwrap();
+            let Equation::Carried(rates) = equation(&room) else {
+                panic!("the published scheme")
+            };
+            let (dt, _) = room.solver_steps(1);
+            let density = Density2d::carried(&room, rates.within(dt), substeps);
             let fields: Vec<f64> = (wave(2 * 384, 0.2, 3.0).iter()).map(|z| z + 2.5).collect();
             let forcing = wave(4 * 384, 0.7, 0.02);
             let capped = (forcing.chunks_exact(384).step_by(2))
