@@ -59,7 +59,7 @@ pub struct BlownUp {
     /// The field before that step.
     pub last_finite: Vec<f64>,
     /// Whether the grid was too coarse for the field before, when it was last looked at.
-    pub too_coarse: Option<TooCoarse>,
+    pub too_coarse: Option<Box<TooCoarse>>,
 }
 
 fn place_text(place: &[f64]) -> String {
@@ -156,7 +156,7 @@ impl<L: Link> ClosedLoop<L> {
                 place: place[..self.problem.grid.axes].to_vec(),
                 value: self.field[j],
                 last_finite: std::mem::take(&mut self.before),
-                too_coarse: self.too_coarse.take(),
+                too_coarse: self.too_coarse.take().map(Box::new),
             };
             return Err(blown);
         }

@@ -7,7 +7,7 @@
 //! 2. [`pde`]: the solvers that are the truth. [`resolution`]: whether their grid is fine enough.
 //! 3. [`test_set`]: which episodes, from the published table, a file ([`npy`]) or a seed, on any grid
 //!    ([`resample`]).
-//! 4. [`published`]: the eight problems of the paper, a file each. [`Problems`]: those that a program
+//! 4. [`mod@published`]: the eight problems of the paper, a file each. [`Problems`]: those that a program
 //!    knows, the published ones or a user's own.
 //!
 //! Simulator and trainer, kernels and studies read these values and have none of their own. What one

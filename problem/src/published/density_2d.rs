@@ -5,7 +5,7 @@
 //! ```
 //!
 //! This is the authors' code. The paper writes the conservative ∇·(q z), ν = 0.01, no factor 0.3 and
-//! an unspecified natural flow; for it see [`AdvectionDiffusion2d`](crate::pde::AdvectionDiffusion2d).
+//! an unspecified natural flow; for it see [`AdvectionDiffusion2d`].
 //! Its results table can only be reproduced by the code. Fields are row-major, `[x, y]`.
 
 use crate::coefficient::{Coefficient, NOTHING_ELSE, published};
