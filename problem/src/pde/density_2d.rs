@@ -51,8 +51,9 @@ pub struct Density2d<T> {
     mixing: T,
     /// What each neighbour along axis 1 contributes beyond `mixing`.
     more_mixing: T,
-    /// Cells along axis 1 to one of their proper length.
-    aspect: T,
+    /// The proper length of cells along axis 1 in theirs: the reverse of their aspect, since a product
+    /// per cell is a fraction of a division.
+    proper: T,
     density_max: T,
     /// Largest coordinate, in cells, that is interpolated at.
     furthest: [T; 2],
@@ -96,7 +97,7 @@ impl<T: Float> Density2d<T> {
             stay: t(1.0 - 4.0 * mixing),
             mixing: t(mixing),
             more_mixing: T::zero(),
-            aspect: T::one(),
+            proper: T::one(),
             density_max: t(transport.density_max),
             furthest: points.map(|n| t((n - 1) as f64 - EDGE_GAP)),
             substeps,
@@ -112,12 +113,12 @@ impl<T: Float> Density2d<T> {
     /// If densities would then move by more than a cell, or cells give away more than they have.
     pub fn stretched(mut self, aspect: f64) -> Self {
         let t = |value: f64| T::from(value).expect("floats convert to floats");
-        self.aspect = t(aspect);
+        self.proper = t(aspect.recip());
         self.more_mixing = self.mixing * t(aspect * aspect - 1.0);
         let given = self.mixing + self.mixing + self.more_mixing;
         let most = t(1.0 + 1e-6); // rounding is no reason to give up
         assert!(
-            self.displacement_max * self.aspect <= most && given + given <= most,
+            self.displacement_max * t(aspect) <= most && given + given <= most,
             "{aspect} cells in place of one"
         );
         self
@@ -140,7 +141,7 @@ impl<T: Float> Density2d<T> {
             for (j, ((out, &w0), &w1)) in carried.iter_mut().zip(wind0).zip(wind1).enumerate() {
                 let mut d0 = self.cells_per_velocity[0] * w0 + self.drift[0];
                 let mut d1 = self.cells_per_velocity[1] * w1 + self.drift[1];
-                let across = d1 / self.aspect;
+                let across = d1 * self.proper;
                 let square = d0 * d0 + across * across;
                 if square > longest * longest {
                     let shorten = longest / square.sqrt();
