@@ -24,11 +24,11 @@ use shader::{Layout, Source};
 use std::fmt::Debug;
 
 /// Makes the kernels of a problem's field for a number of agents, or refuses by name.
+pub type MakeKernel = fn(&Problem, agents: usize) -> Result<Box<dyn FieldKernel>, NotImplemented>;
+
+/// What makes the kernels of an entry's field.
 #[derive(Debug, Clone, Copy)]
-pub struct Kernels(
-    #[allow(missing_docs)]
-    pub  fn(&Problem, agents: usize) -> Result<Box<dyn FieldKernel>, NotImplemented>,
-);
+pub struct Kernels(pub MakeKernel);
 
 /// What a field does in one control interval, and the adjoint of that, as WGSL.
 ///

@@ -41,7 +41,7 @@ fn in_tensors(problem: &Problem, device: &Device) -> Result<Box<Advance>, NotImp
     let wave_number = |m: usize| TAU * m as f64 / equation(problem).length;
     let half = |m: usize| 0.5 * dt * (wave_number(m).powi(2) - wave_number(m).powi(4));
     // All but the mean and the shortest wave come in pairs; what is odd in k has no shortest wave.
-    let pairs = |m: usize| if 2 * m % n == 0 { 1.0 } else { 2.0 };
+    let pairs = |m: usize| if (2 * m).is_multiple_of(n) { 1.0 } else { 2.0 };
     let angle =
         |m: usize, from: usize, to: usize| TAU * (m * (to + n - from) % n) as f64 / n as f64;
     let matrix = |entry: &dyn Fn(usize, usize, usize) -> f64| {
