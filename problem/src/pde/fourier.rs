@@ -23,12 +23,10 @@ use super::batch_fft::Plan;
 use super::lanes::{Lines, Numbers, Real, Wide, WideComplex, lanes, narrow, transpose, width};
 use num_traits::Zero;
 use pulp::Simd;
-use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
-use rustfft::num_complex::Complex;
-use rustfft::{Fft, FftPlanner};
 use std::f64::consts::TAU;
 use std::ops::Range;
 use std::sync::Arc;
+use transforms::{Complex, ComplexToReal, Fft, RealToComplex};
 
 /// Below this many grid points, another thread takes longer to wake up and to fetch the data from the
 /// first one's cache than it saves.
@@ -426,16 +424,8 @@ pub(super) struct RealField<T> {
 
 impl<T: Real> RealField<T> {
     pub fn new(points: [usize; 2]) -> Self {
-        let mut real = RealFftPlanner::new();
-        let (to_modes, to_values) = (
-            real.plan_fft_forward(points[1]),
-            real.plan_fft_inverse(points[1]),
-        );
-        let mut complex = FftPlanner::new();
-        let (forward, inverse) = (
-            complex.plan_fft_forward(points[0]),
-            complex.plan_fft_inverse(points[0]),
-        );
+        let (to_modes, to_values) = (T::real_forward(points[1]), T::real_inverse(points[1]));
+        let (forward, inverse) = (T::forward(points[0]), T::inverse(points[0]));
         let longest = [
             to_modes.get_scratch_len(),
             to_values.get_scratch_len(),

@@ -3,10 +3,9 @@
 use super::Stepper;
 use super::exponential::Etdrk4;
 use num_traits::ToPrimitive;
-use realfft::num_complex::Complex;
-use realfft::{ComplexToReal, FftNum, RealFftPlanner, RealToComplex};
 use std::f64::consts::PI;
 use std::sync::Arc;
+use transforms::{Complex, ComplexToReal, RealToComplex, Transform};
 
 /// Steps `u_t + u u_x + u_xx + u_xxxx = f`, periodic.
 ///
@@ -50,7 +49,7 @@ pub struct Ks1d<T> {
     scratch: Vec<Complex<T>>,
 }
 
-impl<T: FftNum + ToPrimitive> Ks1d<T> {
+impl<T: Transform + ToPrimitive> Ks1d<T> {
     /// A stepper for fields of `points` values on a circle of circumference `length`. A control
     /// interval is `substeps` steps of `dt` each.
     ///
@@ -62,9 +61,7 @@ impl<T: FftNum + ToPrimitive> Ks1d<T> {
         assert!(length > 0.0 && length.is_finite(), "length = {length}");
         assert!(dt > 0.0 && dt < 8.0, "dt = {dt}");
         let t = |value: f64| T::from_f64(value).expect("floats convert to floats");
-        let mut planner = RealFftPlanner::new();
-        let forward = planner.plan_fft_forward(points);
-        let inverse = planner.plan_fft_inverse(points);
+        let (forward, inverse) = (T::real_forward(points), T::real_inverse(points));
         let count = forward.complex_len();
         let wavenumbers = || (0..count).map(|n| 2.0 * PI * n as f64 / length);
         let half_growth = |k: f64| 0.5 * dt * (k.powi(2) - k.powi(4));
@@ -231,7 +228,7 @@ impl<T: FftNum + ToPrimitive> Ks1d<T> {
 }
 
 /// The largest |value|; values that are none do not count.
-fn top_speed<T: FftNum + ToPrimitive>(values: &[T]) -> f64 {
+fn top_speed<T: Transform + ToPrimitive>(values: &[T]) -> f64 {
     let size = |z: &T| z.abs().to_f64().unwrap_or(f64::NAN);
     values.iter().map(size).fold(0.0, f64::max)
 }
@@ -283,7 +280,7 @@ struct FastMode<T> {
     advection: T,
 }
 
-impl<T: FftNum> Scheme<T> {
+impl<T: Transform> Scheme<T> {
     fn new(count: usize, points: usize, length: f64, dt: f64) -> Self {
         let t = |value: f64| T::from_f64(value).expect("floats convert to floats");
         let mode = |n: usize| {
@@ -303,7 +300,7 @@ impl<T: FftNum> Scheme<T> {
     }
 }
 
-impl<T: FftNum + ToPrimitive> Stepper<T> for Ks1d<T> {
+impl<T: Transform + ToPrimitive> Stepper<T> for Ks1d<T> {
     fn step(&mut self, field: &mut [T], force: &[T]) {
         let n = self.points;
         assert!(field.len() == n && force.len() == n, "{n} grid points");

@@ -7,12 +7,11 @@
 
 use num_traits::Float;
 use pulp::Simd;
-use rustfft::FftNum;
-use rustfft::num_complex::Complex;
 use std::ops::{Add, Mul, Sub};
+use transforms::{Complex, Transform};
 
 /// The precision of a field: `f32` or `f64`.
-pub trait Real: Float + FftNum {
+pub trait Real: Float + Transform {
     #[doc(hidden)]
     type Vector<S: Simd>: Copy;
     #[doc(hidden)]
@@ -81,7 +80,7 @@ real!(f32: f32s, as_simd_f32s, as_mut_simd_f32s, splat_f32s, add_f32s, sub_f32s,
 real!(f64: f64s, as_simd_f64s, as_mut_simd_f64s, splat_f64s, add_f64s, sub_f64s, mul_f64s, mul_add_e_f64s);
 
 /// The number in the precision of the field.
-pub(super) fn narrow<T: FftNum>(value: f64) -> T {
+pub(super) fn narrow<T: Transform>(value: f64) -> T {
     T::from_f64(value).expect("floats convert to floats")
 }
 

@@ -15,7 +15,7 @@ use super::fourier::{Columns, Plans, RealField, Resolution, Rows, for_each, port
 use super::lanes::{Lines, Real, WideComplex};
 use num_traits::Zero;
 use pulp::{Arch, Simd, WithSimd};
-use rustfft::num_complex::Complex;
+use transforms::Complex;
 
 /// What one equation adds to the driver.
 pub(super) trait Equation<T: Real>: Send + Sync {

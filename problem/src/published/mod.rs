@@ -31,6 +31,12 @@ macro_rules! declare {
 
 published!(declare);
 
+/// Those that can be measured: with a test set, tuned feedback and a policy that ships.
+pub fn measured() -> impl Iterator<Item = &'static Problem> {
+    let complete = |p: &Problem| p.test_set.is_some() && p.baseline.is_some() && p.policy.is_some();
+    ALL.iter().copied().filter(move |problem| complete(problem))
+}
+
 /// The published problem of that name.
 pub fn by_name(name: &str) -> Result<&'static Problem, UnknownProblem> {
     crate::Problems::published().by_name(name)

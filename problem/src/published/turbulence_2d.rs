@@ -18,8 +18,7 @@ use crate::{
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
-use rustfft::FftPlanner;
-use rustfft::num_complex::Complex;
+use transforms::{Complex, Transform};
 
 /// Viscosity ν (paper), unless it is changed.
 pub const VISCOSITY: f64 = 5e-4;
@@ -232,7 +231,7 @@ fn random_vorticity(rng: &mut impl Rng) -> Vec<f64> {
         .map(|j| 0.5 * modes[j].norm_sqr() / (square(j) * std::f64::consts::TAU.powi(2)))
         .sum();
     let scale = (ENERGY / energy).sqrt();
-    let transform = FftPlanner::new().plan_fft_inverse(GRID);
+    let transform = f64::inverse(GRID);
     transform.process(&mut modes);
     // Columns become rows; they may stay so, because the spectrum does not know directions.
     let mut modes: Vec<Complex<f64>> = (0..GRID * GRID)
