@@ -21,6 +21,8 @@ const SIDE: usize = 64;
 const DEPTH: usize = 16;
 /// Workgroups that keep a large GPU busy with the weights' gradient.
 const BUSY: usize = 1024;
+/// What to do about a loop that is too large for a GPU.
+const FEWER_AGENTS: &str = "train with fewer --agents";
 
 /// A closed loop that is compiled for a GPU, with room for its episodes.
 #[derive(Debug)]
@@ -85,12 +87,11 @@ impl GpuLoop {
         )?;
         let memory = limits.max_compute_workgroup_storage_size as u64;
         let shader = Shader::new(spec, &*field, threads, (memory / 4) as usize);
-        let remedy = "train with fewer agents";
         gpu.fits(
             "a workgroup's memory",
             4 * shader.pool as u64,
             memory,
-            remedy,
+            FEWER_AGENTS,
         )?;
 
         let most_bytes = limits
@@ -475,12 +476,7 @@ fn episodes_together(
         TERMS,
     ];
     let each = 4 * largest.into_iter().max().unwrap_or(1).max(1) as u64;
-    gpu.fits(
-        "one episode in a buffer",
-        each,
-        most_bytes,
-        "train with fewer --agents",
-    )?;
+    gpu.fits("one episode in a buffer", each, most_bytes, FEWER_AGENTS)?;
     Ok(spec.batch.min((most_bytes / each) as usize))
 }
 
