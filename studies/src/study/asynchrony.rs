@@ -95,7 +95,7 @@ impl Study for Asynchrony {
 
     fn cells(&self, scope: &Scope) -> anyhow::Result<Vec<Cell>> {
         let mut cells = Vec::new();
-        for &problem in problem::published::ALL {
+        for problem in problem::published::measured() {
             let policy = scope.policy(problem)?;
             let mut add = |name, faults: Vec<Fault>| {
                 let controls = Controls::Policy(policy.clone());
@@ -131,7 +131,7 @@ impl Study for Asynchrony {
             ..Findings::default()
         };
         findings.csv_head(&["problem", "figure", "what", "strength"]);
-        for &problem in problem::published::ALL {
+        for problem in problem::published::measured() {
             let (without, both) = (figure(&plain(problem))?, figure(&together(problem))?);
             findings.csv_row(&[problem.name, "headline", "none", "0"], &without);
             let labels = [problem.name, "headline", "clocks and loss", "0.2 and 0.05"];

@@ -161,7 +161,7 @@ impl Study for Cardinality {
 
     fn cells(&self, scope: &Scope) -> anyhow::Result<Vec<Cell>> {
         let mut cells = Vec::new();
-        for &problem in problem::published::ALL {
+        for problem in problem::published::measured() {
             let setting = Setting::of(problem);
             let nobody = SwarmWork::fresh(scope, setting.clone(), Controls::Nobody);
             cells.push(Cell::new(name(problem, &nobody.controls, 0), nobody));
@@ -203,7 +203,7 @@ impl Study for Cardinality {
         let mut ranges = Vec::new();
         let mut points = Vec::new();
         let mut curves = Vec::new();
-        for &problem in problem::published::ALL {
+        for problem in problem::published::measured() {
             let figure = |controls: &Controls, agents| -> anyhow::Result<Figure> {
                 let outcome = outcomes.of(&name(problem, controls, agents))?;
                 Ok(outcome.figure("headline"))
@@ -456,7 +456,7 @@ mod tests {
         );
         for mode in [Mode::Quick, Mode::Full] {
             let scope = Scope::new(mode, 1, None, String::new());
-            for &problem in problem::published::ALL {
+            for problem in problem::published::measured() {
                 let counts = counts(&scope, problem);
                 assert!(counts.contains(&problem.agents), "{}", problem.name);
                 assert!(counts.is_sorted());

@@ -50,7 +50,7 @@ impl Study for Deployed {
 
     fn cells(&self, scope: &Scope) -> anyhow::Result<Vec<Cell>> {
         let mut cells = Vec::new();
-        for &problem in problem::published::ALL {
+        for problem in problem::published::measured() {
             let policy = scope.policy(problem)?;
             let int8 = Arc::new(policy.recoded(Encoding::Int8)?);
             for (weights, file) in [(Encoding::F32, policy), (Encoding::Int8, int8)] {
@@ -78,7 +78,7 @@ impl Study for Deployed {
         };
         findings.csv_head(&["problem", "weights", "bytes"]);
         let mut rows = Vec::new();
-        for &problem in problem::published::ALL {
+        for problem in problem::published::measured() {
             let figure = |weights| -> anyhow::Result<Figure> {
                 Ok(outcomes.of(&name(problem, weights))?.figure("headline"))
             };

@@ -119,7 +119,7 @@ impl Study for Failure {
 
     fn cells(&self, scope: &Scope) -> anyhow::Result<Vec<Cell>> {
         let mut cells = Vec::new();
-        for &problem in problem::published::ALL {
+        for problem in problem::published::measured() {
             let setting = Setting::of(problem);
             let policy = Controls::Policy(scope.policy(problem)?);
             for controls in [Controls::Nobody, Controls::Proportional, policy.clone()] {
@@ -179,7 +179,7 @@ impl Study for Failure {
         let shares = shares(scope);
         let mut ratios = Vec::new();
         let mut bounded = Vec::new();
-        for &problem in problem::published::ALL {
+        for problem in problem::published::measured() {
             for controls in ["no control", "proportional", "policy"] {
                 let without = figure(&plain(problem, controls))?;
                 let labels = [problem.name, controls, "headline", "none", "", "0", "0"];
@@ -282,7 +282,7 @@ fn feedback(
 ) -> anyhow::Result<Table> {
     let shares = shares(scope);
     let mut rows = Vec::new();
-    for &problem in problem::published::ALL {
+    for problem in problem::published::measured() {
         let without = outcomes.of(&plain(problem, "proportional"))?;
         let mut row = vec![
             format!("`{}`", problem.name),
@@ -323,7 +323,7 @@ fn feedback(
 /// Whether agents that move do so more when others have crashed, and what the typical episode loses.
 fn reaction(outcomes: &Outcomes) -> anyhow::Result<Table> {
     let mut rows = Vec::new();
-    for &problem in problem::published::ALL {
+    for problem in problem::published::measured() {
         let without = outcomes.of(&plain(problem, "policy"))?;
         let crash = name(problem, "policy", Mishap::Crash, Spread::Random, JUDGED);
         let crash = outcomes.of(&crash)?;

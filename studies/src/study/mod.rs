@@ -55,7 +55,7 @@ const COLOURS: [RGBColor; 8] = [
 /// which forgives what happens late, also with the final one. The label says which.
 fn figures() -> Vec<(&'static Problem, &'static str, String)> {
     let mut all = Vec::new();
-    for &problem in problem::published::ALL {
+    for problem in problem::published::measured() {
         all.push((problem, "headline", format!("`{}`", problem.name)));
         if problem.scoring.headline == Headline::TimeMean {
             let label = format!("`{}`, final error", problem.name);
@@ -99,7 +99,7 @@ fn relative_picture(
     limit: f64,
     curves: &[(&'static str, Vec<(f64, f64)>)],
 ) -> anyhow::Result<Picture> {
-    let series = curves.iter().zip(COLOURS);
+    let series = curves.iter().zip(COLOURS.into_iter().cycle());
     let series: Vec<Series> = series
         .map(|((problem, points), colour)| curve_of(problem, colour, points.iter().copied()))
         .collect();
