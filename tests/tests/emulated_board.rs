@@ -19,6 +19,9 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::thread;
 use std::time::Duration;
 
 /// Generous: on a busy machine a board is slow.
@@ -91,19 +94,38 @@ fn patches() -> u32 {
     asked.map_or(1_000, |n| n.parse().expect("BOARD_PATCHES is a number"))
 }
 
+/// Every published problem's policy, in both encodings.
+fn shipped() -> impl Iterator<Item = (&'static Problem, PolicyFile)> {
+    problem::published::measured().flat_map(|problem| {
+        let shipped = PolicyFile::shipped(problem).unwrap();
+        [Encoding::F32, Encoding::Int8]
+            .map(|encoding| (problem, shipped.recoded(encoding).unwrap()))
+    })
+}
+
 #[test]
 fn all_shipped_policies_give_the_same_bits_on_the_board_and_on_the_host() {
-    let Some((_board, mut node)) = board() else {
-        return;
-    };
-    let mut modes = BTreeSet::new();
-    for &problem in problem::published::ALL {
-        let shipped = PolicyFile::shipped(problem).unwrap();
-        for encoding in [Encoding::F32, Encoding::Int8] {
-            let file = shipped.recoded(encoding).unwrap();
+    // A board takes minutes for all of them, and one core: as many boards as there are cores.
+    let boards = thread::available_parallelism().map_or(1, NonZero::get);
+    let left = Mutex::new(shipped());
+    let next = || left.lock().unwrap().next();
+    let on_a_board = || {
+        let (_board, mut node) = board()?;
+        let mut modes = BTreeSet::new();
+        while let Some((problem, file)) = next() {
             compare(&mut node, problem, &file, patches(), &mut modes);
         }
-    }
+        Some(modes)
+    };
+    let modes: Option<Vec<_>> = thread::scope(|scope| {
+        let boards: Vec<_> = (0..boards).map(|_| scope.spawn(on_a_board)).collect();
+        boards
+            .into_iter()
+            .map(|board| board.join().unwrap())
+            .collect()
+    });
+    let Some(modes) = modes else { return };
+    let modes: BTreeSet<_> = modes.into_iter().flatten().collect();
     // The comparison went through every state an armed agent has.
     assert!(
         ["Active", "Holding", "FailedSafe"]
@@ -126,12 +148,8 @@ fn the_other_cores_give_the_same_bits_too() {
         };
         assert_eq!(node.status(PATIENCE).unwrap().board, machine.name());
         let mut modes = BTreeSet::new();
-        for &problem in problem::published::ALL {
-            let shipped = PolicyFile::shipped(problem).unwrap();
-            for encoding in [Encoding::F32, Encoding::Int8] {
-                let file = shipped.recoded(encoding).unwrap();
-                compare(&mut node, problem, &file, 50, &mut modes);
-            }
+        for (problem, file) in shipped() {
+            compare(&mut node, problem, &file, 50, &mut modes);
         }
         assert!(modes.contains("FailedSafe"), "{modes:?}");
     }
