@@ -2,7 +2,9 @@
 
 use anyhow::{Context, Result, bail};
 use std::{
+    cell::RefCell,
     collections::VecDeque,
+    fmt::Arguments,
     io::{self, BufRead, BufReader, IsTerminal, PipeReader, Write},
     mem,
     path::Path,
@@ -24,6 +26,52 @@ const AFTER_A_PANIC: usize = 3;
 /// How long what a command has left running may hold its output open after it has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What has been printed and is shown later.
+type Held = Arc<Mutex<Vec<u8>>>;
+
+thread_local! {
+    /// Where this thread and its commands print, if that is held back.
+    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+}
+
+/// Runs something whose printing is held back, and returns that too: beside other work, each is readable
+/// only as a whole.
+pub fn held<T>(run: impl FnOnce() -> T) -> (T, Vec<u8>) {
+    let held = Held::default();
+    HELD.set(Some(Arc::clone(&held)));
+    let value = run();
+    HELD.set(None);
+    let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+    (value, mem::take(&mut *held))
+}
+
+fn holder() -> Option<Held> {
+    HELD.with_borrow(Clone::clone)
+}
+
+/// Prints a line where this thread's commands print.
+macro_rules! say {
+    ($($line:tt)*) => {
+        $crate::command::say_line(format_args!($($line)*))
+    };
+}
+pub(crate) use say;
+
+pub fn say_line(line: Arguments<'_>) {
+    print(holder().as_ref(), format!("{line}\n").as_bytes());
+}
+
+fn print(held: Option<&Held>, bytes: &[u8]) {
+    match held {
+        Some(held) => {
+            let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+            held.extend_from_slice(bytes);
+        }
+        // Nobody may be there to read it.
+        None => drop(io::stdout().write_all(bytes)),
+    }
+}
+
 /// Runs a command in the workspace's folder. Where nobody watches, what a failed one said of its failure
 /// is part of the error: CI keeps the summary, and not always what scrolled by before it.
 pub fn succeed(command: &mut Command) -> Result<()> {
@@ -33,8 +81,8 @@ pub fn succeed(command: &mut Command) -> Result<()> {
 /// Runs a command in another folder.
 pub fn succeed_in(folder: &Path, command: &mut Command) -> Result<()> {
     command.current_dir(folder);
-    let watched = io::stdout().is_terminal() || io::stderr().is_terminal();
-    let ended = match watched {
+    let terminal = io::stdout().is_terminal() || io::stderr().is_terminal();
+    let ended = match terminal && holder().is_none() {
         true => command.status().map(|status| (status, Digest::default())),
         false => followed(command),
     };
@@ -89,7 +137,8 @@ fn followed(command: &mut Command) -> io::Result<(ExitStatus, Digest)> {
     let digest = Arc::new(Mutex::new(Digest::default()));
     let reader = thread::spawn({
         let digest = Arc::clone(&digest);
-        move || pass_on(output, &digest)
+        let held = holder();
+        move || pass_on(output, held.as_ref(), &digest)
     });
     let status = child.wait()?;
     let end = Instant::now();
@@ -101,12 +150,11 @@ fn followed(command: &mut Command) -> io::Result<(ExitStatus, Digest)> {
 }
 
 /// Prints lines until there are no more.
-fn pass_on(output: PipeReader, digest: &Mutex<Digest>) {
+fn pass_on(output: PipeReader, held: Option<&Held>, digest: &Mutex<Digest>) {
     let mut output = BufReader::new(output);
     let mut bytes = Vec::new();
     while output.read_until(b'\n', &mut bytes).is_ok_and(|n| n > 0) {
-        // Nobody may be there to read it; what it ends with still counts.
-        let _ = io::stdout().write_all(&bytes);
+        print(held, &bytes);
         let mut digest = digest.lock().unwrap_or_else(PoisonError::into_inner);
         digest.add(String::from_utf8_lossy(&bytes).trim_end());
         bytes.clear();
@@ -134,6 +182,19 @@ mod tests {
         assert_eq!(digest.last[LAST - 2], "50");
         assert_eq!(digest.last[LAST - 1], "last");
         assert!(digest.telling.is_empty());
+    }
+
+    #[test]
+    fn what_is_held_back_comes_whole_and_in_order() {
+        let (result, printed) = held(|| {
+            say!("first");
+            succeed(Command::new("sh").args(["-c", "echo second; echo third >&2"]))?;
+            say!("fourth");
+            succeed(&mut Command::new("false"))
+        });
+        assert!(result.is_err());
+        assert_eq!(printed, b"first\nsecond\nthird\nfourth\n");
+        assert!(holder().is_none());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    command::succeed,
+    command::{say, succeed},
     firmware::{built_apart, root},
     setup,
 };
@@ -110,7 +110,7 @@ pub fn run(options: &Options) -> Result<()> {
     let program = setup::fuzzer()?;
     let fuzzer = Fuzzer::build(&program, options)?;
     for target in options.targets() {
-        println!("\n{}", target.stage());
+        say!("\n{}", target.stage());
         fuzzer.run(*target)?;
     }
     Ok(())

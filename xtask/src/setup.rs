@@ -9,7 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{command::succeed, firmware::built_apart};
+use crate::{
+    command::{say, succeed},
+    firmware::built_apart,
+};
 
 /// What a Cortex-M4F or M7 is called by rustc: the core of most nodes.
 pub const TARGET: &str = "thumbv7em-none-eabihf";
@@ -90,7 +93,7 @@ pub fn toolchain() -> Result<Toolchain> {
     if let Some(found) = find_toolchain() {
         return Ok(found);
     }
-    println!("no compiler for {TARGET} and {TARGET_M33} yet: asking rustup for the targets");
+    say!("no compiler for {TARGET} and {TARGET_M33} yet: asking rustup for the targets");
     let mut rustup = Command::new("rustup");
     rustup.args(["target", "add", TARGET, TARGET_M33]);
     if succeeds_within(&mut rustup, Duration::from_secs(120))
@@ -267,7 +270,7 @@ pub fn miri() -> Result<()> {
     if prepared() {
         return Ok(());
     }
-    println!("no nightly toolchain with Miri yet: asking rustup for it");
+    say!("no nightly toolchain with Miri yet: asking rustup for it");
     let mut install = Command::new("rustup");
     // To the nightly that is there: another one is for its owner to choose.
     install.args(["component", "add", "--toolchain", "nightly"]);
@@ -296,7 +299,7 @@ fn apt_install(packages: &[&str], done: impl Fn() -> bool) -> Result<()> {
     if !is_root() {
         bail!("installing with apt-get needs root");
     }
-    println!("installing {}", packages.join(" "));
+    say!("installing {}", packages.join(" "));
     let patience = Duration::from_secs(600);
     let apt = |words: &[&str]| succeeds_within(Command::new("apt-get").args(words), patience);
     let install = [&["install", "--yes", "--no-install-recommends"], packages].concat();

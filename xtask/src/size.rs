@@ -13,6 +13,7 @@ use std::{
 use crate::{
     board::Image,
     c_library::{self, Flavour},
+    command::say,
     setup::Toolchain,
 };
 
@@ -39,9 +40,17 @@ struct Footprint {
 
 /// Prints what images take; an error if one is over its budget.
 pub fn check_images(images: &[(Image, PathBuf)]) -> Result<()> {
-    println!(
+    say!(
         "{:<16} {:>7} {:>9} {:>7} {:>7}   {:>9} {:>6} {:>9} {:>7}",
-        "bytes", "code", "constants", "initial", "FLASH", "variables", "stack", "black box", "RAM"
+        "bytes",
+        "code",
+        "constants",
+        "initial",
+        "FLASH",
+        "variables",
+        "stack",
+        "black box",
+        "RAM"
     );
     let mut over = Vec::new();
     for (image, elf) in images {
@@ -56,7 +65,7 @@ pub fn check_images(images: &[(Image, PathBuf)]) -> Result<()> {
         let stack = between(elf, "_stack_end", "_stack_start")?;
         let black_box = between(elf, "_black_box", "_black_box_end")?;
         let ram = variables + stack + black_box;
-        println!(
+        say!(
             "{name:<16} {code:>7} {constants:>9} {initial:>7} {flash:>7}   {variables:>9} {stack:>6} \
              {black_box:>9} {ram:>7}"
         );
@@ -64,7 +73,7 @@ pub fn check_images(images: &[(Image, PathBuf)]) -> Result<()> {
             over.push(name);
         }
     }
-    println!("{:<16} {FLASH_BUDGET:>33}   {RAM_BUDGET:>34}", "budget");
+    say!("{:<16} {FLASH_BUDGET:>33}   {RAM_BUDGET:>34}", "budget");
     if !over.is_empty() {
         bail!("over its budget: the image for {}", over.join(", "));
     }
@@ -76,7 +85,7 @@ pub fn check_images(images: &[(Image, PathBuf)]) -> Result<()> {
 pub fn check_library(toolchain: &Toolchain) -> Result<()> {
     let small = c_library::library(toolchain, Flavour::Small)?;
     let fast = c_library::library(toolchain, Flavour::Fast)?;
-    println!("{:<34} {:>8}  {:>8}", "agent-core alone", "bytes", "budget");
+    say!("{:<34} {:>8}  {:>8}", "agent-core alone", "bytes", "budget");
     let mut over = false;
     for (library, name, budget) in [
         (small, "optimised for size", SMALL_BUDGET),
@@ -89,10 +98,10 @@ pub fn check_library(toolchain: &Toolchain) -> Result<()> {
             bail!("agent-core has variables of its own: {alone:?}");
         }
         let flash = alone.code + alone.constants;
-        println!("{:<34} {:>8}", format!("  {name}: code"), alone.code);
-        println!("{:<34} {:>8}", "    constants", alone.constants);
-        println!("{:<34} {flash:>8}  {budget:>8}", "    flash");
-        println!(
+        say!("{:<34} {:>8}", format!("  {name}: code"), alone.code);
+        say!("{:<34} {:>8}", "    constants", alone.constants);
+        say!("{:<34} {flash:>8}  {budget:>8}", "    flash");
+        say!(
             "{:<34} {:>8}",
             "    with sentences about errors",
             all.code + all.constants

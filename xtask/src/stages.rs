@@ -4,15 +4,18 @@ use anyhow::{Result, anyhow, bail};
 use std::{
     env,
     ffi::OsString,
+    io::{self, Write},
     path::{Path, PathBuf},
     process::Command,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
+    thread,
     time::{Duration, Instant},
 };
 
 use crate::{
     board::{Board, Image},
     c_library,
-    command::succeed,
+    command::{held, say, succeed},
     firmware::{self, root, target},
     fuzz::{self, Fuzzer},
     sanitize,
@@ -60,32 +63,72 @@ pub fn host_cargo() -> Command {
 }
 
 /// Runs every stage, also after one has failed: one run tells all there is to mend.
+///
+/// In two lanes, because few stages keep two cores busy: what is compiled for this machine, and what is
+/// compiled for others, or with other flags. Each has target folders of its own.
 pub fn run() -> Result<()> {
-    let mut log = Log::default();
-    let toolchain = log.optional("set-up: compiler for the node", || {
-        let toolchain = setup::toolchain()?;
-        println!("{}", toolchain.describe());
-        Ok(toolchain)
+    let log = Log::default();
+    let tools = Tools::set_up(&log);
+    log.stage("format", format);
+    let (built, images) = mpsc::channel();
+    thread::scope(|scope| {
+        let beside = log.beside();
+        let tools = &tools;
+        scope.spawn(move || {
+            // Nobody is there to hear of it only if the other lane has panicked.
+            let _ = built.send(Nodes::build(&beside, tools));
+            checks_of_agent_core(&beside);
+        });
+        workspace(&log, tools, &images);
     });
-    let emulator = log.optional("set-up: emulator", setup::emulator);
-    let c_compiler = log.optional("set-up: C compiler for the node", setup::c_compiler);
-    log.optional("set-up: Vulkan driver", setup::vulkan);
+    log.finish()
+}
 
-    log.stage("format", || {
-        succeed(cargo().args(["fmt", "--all", "--check"]))?;
-        for apart in APART {
-            let manifest = ["--manifest-path", apart];
-            succeed(cargo().arg("fmt").args(manifest).arg("--check"))?;
+/// What the stages for nodes need.
+struct Tools {
+    toolchain: Option<Toolchain>,
+    emulator: bool,
+    c_compiler: bool,
+}
+
+impl Tools {
+    /// Finds or installs them.
+    fn set_up(log: &Log) -> Self {
+        let toolchain = log.optional("set-up: compiler for the node", || {
+            let toolchain = setup::toolchain()?;
+            say!("{}", toolchain.describe());
+            Ok(toolchain)
+        });
+        let emulator = log.optional("set-up: emulator", setup::emulator);
+        let c_compiler = log.optional("set-up: C compiler for the node", setup::c_compiler);
+        log.optional("set-up: Vulkan driver", setup::vulkan);
+        Self {
+            toolchain,
+            emulator: emulator.is_some(),
+            c_compiler: c_compiler.is_some(),
         }
-        let mut published = Command::new("rustfmt");
-        published.args(["--check", "--edition", "2024"]);
-        for folder in PUBLISHED {
-            for file in std::fs::read_dir(root().join(folder))? {
-                published.arg(file?.path());
-            }
+    }
+}
+
+fn format() -> Result<()> {
+    succeed(cargo().args(["fmt", "--all", "--check"]))?;
+    for apart in APART {
+        let manifest = ["--manifest-path", apart];
+        succeed(cargo().arg("fmt").args(manifest).arg("--check"))?;
+    }
+    let mut published = Command::new("rustfmt");
+    published.args(["--check", "--edition", "2024"]);
+    for folder in PUBLISHED {
+        for file in std::fs::read_dir(root().join(folder))? {
+            published.arg(file?.path());
         }
-        succeed(&mut published)
-    });
+    }
+    succeed(&mut published)
+}
+
+/// The workspace on this machine: lints, tests, and the commands that are documented. Tests on boards
+/// wait for their images.
+fn workspace(log: &Log, tools: &Tools, images: &mpsc::Receiver<Nodes>) {
     log.stage("lints", || {
         let lints = [
             "clippy",
@@ -99,35 +142,37 @@ pub fn run() -> Result<()> {
         ];
         succeed(host_cargo().args(lints))
     });
-    let for_c = toolchain.as_ref().filter(|_| c_compiler.is_some());
-    let examples = for_c.and_then(|toolchain| examples(&mut log, toolchain));
-    let images = toolchain.and_then(|toolchain| images(&mut log, &toolchain));
+    let tests = || {
+        let mut tests = host_cargo();
+        tests.args(["test", "--workspace", "--no-fail-fast", "--features", GPU]);
+        tests
+    };
+    log.stage("tests, compiled", || succeed(tests().arg("--no-run")));
 
-    let images = images.filter(|_| emulator.is_some());
+    let nodes = images.recv().unwrap_or_default();
+    let images = nodes.images.filter(|_| tools.emulator);
     if images.is_none() {
         log.skip(
             "tests on the emulated boards",
             anyhow!("they need the images and the emulator"),
         );
     }
-    let examples = examples.filter(|_| emulator.is_some());
+    let examples = nodes.examples.filter(|_| tools.emulator);
     if examples.is_none() {
         log.skip(
             "tests of the example in C",
             anyhow!("they need both compilers for the node and the emulator"),
         );
     }
+    let boards = images.iter().flatten();
+    let boards = boards.filter_map(|(image, elf)| Some((image.variable()?, elf)));
     log.stage("tests", || {
-        let mut tests = host_cargo();
-        tests
-            .args(["test", "--workspace", "--no-fail-fast", "--features", GPU])
-            .env_remove(EXAMPLES_VARIABLE);
+        let mut tests = tests();
+        tests.env_remove(EXAMPLES_VARIABLE);
         for variable in tested().filter_map(Image::variable) {
             tests.env_remove(variable);
         }
-        for (image, elf) in images.iter().flatten() {
-            tests.envs(image.variable().map(|variable| (variable, elf)));
-        }
+        tests.envs(boards.clone());
         if let Some(examples) = &examples {
             tests.env(EXAMPLES_VARIABLE, examples);
         }
@@ -139,10 +184,8 @@ pub fn run() -> Result<()> {
         tests
             .args(["test", "--manifest-path", OWN_EQUATION, "--features", "gpu"])
             .arg("--target-dir")
-            .arg(target());
-        for (image, elf) in images.iter().flatten() {
-            tests.envs(image.variable().map(|variable| (variable, elf)));
-        }
+            .arg(target())
+            .envs(boards.clone());
         succeed(&mut tests)
     });
     log.stage("documented commands", || {
@@ -151,36 +194,59 @@ pub fn run() -> Result<()> {
             gpu: setup::has_vulkan(),
         })
     });
+}
+
+/// agent-core where memory errors show, and on inputs that nobody thought of.
+fn checks_of_agent_core(log: &Log) {
     log.stage("agent-core under AddressSanitizer", sanitize::address);
     if log.extra("set-up: Miri", setup::miri).is_some() {
         log.stage("agent-core in Miri", sanitize::in_miri);
     }
     if let Some(program) = log.optional("set-up: fuzzer", setup::fuzzer) {
-        fuzz(&mut log, &program);
+        fuzz(log, &program);
     }
-    log.finish()
-}
-
-/// Builds the example in C, which does not link with a library that can panic, and measures the
-/// library.
-fn examples(log: &mut Log, toolchain: &Toolchain) -> Option<OsString> {
-    let built = log.stage("agent-core for C, without panics", || {
-        let examples = c_library::examples(toolchain)?;
-        Ok(env::join_paths(examples)?)
-    });
-    log.stage("agent-core size", || size::check_library(toolchain));
-    built
 }
 
 /// Every fuzz target, on its corpus and a little beyond: CI looks again with every change, and `cargo
 /// xtask fuzz` looks longer.
-fn fuzz(log: &mut Log, program: &Path) -> Option<()> {
+fn fuzz(log: &Log, program: &Path) -> Option<()> {
     let options = fuzz::Options::all(FUZZ_SECONDS);
     let fuzzer = log.stage("fuzz targets", || Fuzzer::build(program, &options))?;
     for target in options.targets() {
         log.stage(target.stage(), || fuzzer.run(*target));
     }
     Some(())
+}
+
+/// What is built for nodes, and tests run.
+#[derive(Default)]
+struct Nodes {
+    /// The example in C, small and fast.
+    examples: Option<OsString>,
+    images: Option<Vec<(Image, PathBuf)>>,
+}
+
+impl Nodes {
+    fn build(log: &Log, tools: &Tools) -> Self {
+        let Some(toolchain) = &tools.toolchain else {
+            return Self::default();
+        };
+        Self {
+            examples: tools.c_compiler.then(|| examples(log, toolchain)).flatten(),
+            images: images(log, toolchain),
+        }
+    }
+}
+
+/// Builds the example in C, which does not link with a library that can panic, and measures the
+/// library.
+fn examples(log: &Log, toolchain: &Toolchain) -> Option<OsString> {
+    let built = log.stage("agent-core for C, without panics", || {
+        let examples = c_library::examples(toolchain)?;
+        Ok(env::join_paths(examples)?)
+    });
+    log.stage("agent-core size", || size::check_library(toolchain));
+    built
 }
 
 /// The images that tests run: each emulated board's, to flash and to fail.
@@ -191,7 +257,7 @@ fn tested() -> impl Iterator<Item = Image> {
 }
 
 /// Builds and measures every image; returns those that tests run.
-fn images(log: &mut Log, toolchain: &Toolchain) -> Option<Vec<(Image, PathBuf)>> {
+fn images(log: &Log, toolchain: &Toolchain) -> Option<Vec<(Image, PathBuf)>> {
     log.stage("agent-core for the node", || {
         firmware::check_agent_core(toolchain)
     });
@@ -220,64 +286,124 @@ enum Outcome {
 }
 
 /// What has been run, for the summary.
-#[derive(Default)]
+#[derive(Clone)]
 struct Log {
-    stages: Vec<(&'static str, Duration, Outcome)>,
+    start: Instant,
+    stages: Arc<Mutex<Vec<Ended>>>,
+    /// Other stages run at the same time: each of these is printed when it has ended.
+    beside: bool,
+}
+
+struct Ended {
+    name: &'static str,
+    elapsed: Duration,
+    outcome: Outcome,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            start: Instant::now(),
+            stages: Arc::default(),
+            beside: false,
+        }
+    }
 }
 
 impl Log {
+    /// The same log, for stages that are run beside the others.
+    fn beside(&self) -> Self {
+        Self {
+            beside: true,
+            ..self.clone()
+        }
+    }
+
     /// Runs a stage that must pass.
-    fn stage<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Option<T> {
+    fn stage<T>(&self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Option<T> {
         self.record(name, run, Outcome::Failed)
     }
 
     /// Runs a stage whose failure only means that others cannot be run on this machine.
-    fn optional<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Option<T> {
+    fn optional<T>(&self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Option<T> {
         self.record(name, run, Outcome::Skipped)
     }
 
     /// Runs a stage whose failure means that others cannot be run, which is no failure in CI either:
     /// they need a compiler that is not the workspace's.
-    fn extra<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Option<T> {
+    fn extra<T>(&self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Option<T> {
         self.record(name, run, Outcome::NotHere)
     }
 
     fn record<T>(
-        &mut self,
+        &self,
         name: &'static str,
         run: impl FnOnce() -> Result<T>,
         otherwise: fn(anyhow::Error) -> Outcome,
     ) -> Option<T> {
-        println!("\n==== {name} ====");
         let start = Instant::now();
-        let result = run();
+        let (result, held) = match self.beside {
+            true => {
+                println!("---- {name}: started");
+                held(run)
+            }
+            false => {
+                println!("\n==== {name} ====");
+                (run(), Vec::new())
+            }
+        };
         let elapsed = start.elapsed();
+        let mut stdout = io::stdout().lock();
+        if self.beside {
+            // Printed for whoever is there to read it.
+            let _ = writeln!(stdout, "\n==== {name} ====");
+            let _ = stdout.write_all(&held);
+        }
         let (outcome, value) = match result {
             Ok(value) => (Outcome::Passed, Some(value)),
             Err(error) => {
-                println!("{error:#}");
+                let _ = writeln!(stdout, "{error:#}");
                 (otherwise(error), None)
             }
         };
-        println!("---- {name}: {:.1} s", elapsed.as_secs_f64());
-        self.stages.push((name, elapsed, outcome));
+        let _ = writeln!(stdout, "---- {name}: {:.1} s", elapsed.as_secs_f64());
+        self.add(Ended {
+            name,
+            elapsed,
+            outcome,
+        });
         value
     }
 
-    fn skip(&mut self, name: &'static str, why: anyhow::Error) {
+    fn skip(&self, name: &'static str, why: anyhow::Error) {
         println!("\n==== SKIPPED: {name}: {why:#} ====");
-        self.stages
-            .push((name, Duration::ZERO, Outcome::Skipped(why)));
+        self.add(Ended {
+            name,
+            elapsed: Duration::ZERO,
+            outcome: Outcome::Skipped(why),
+        });
+    }
+
+    fn add(&self, ended: Ended) {
+        self.ended().push(ended);
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Vec<Ended>> {
+        self.stages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Prints the summary; an error if something failed, or in CI was skipped.
     fn finish(&self) -> Result<()> {
-        println!("\n==== summary ====");
+        println!("\n==== summary, stages in the order in which they ended ====");
         let mut failed = 0;
         let mut skipped = 0;
-        let mut total = Duration::ZERO;
-        for (name, elapsed, outcome) in &self.stages {
-            total += *elapsed;
+        let stages = self.ended();
+        for Ended {
+            name,
+            elapsed,
+            outcome,
+        } in &*stages
+        {
             let (verdict, why) = match outcome {
                 Outcome::Passed => ("passed", None),
                 Outcome::NotHere(why) => ("not here", Some(why)),
@@ -295,13 +421,14 @@ impl Log {
                 println!("{:20}{why:#}", "");
             }
         }
+        let total = self.start.elapsed();
         let (minutes, seconds) = (total.as_secs() / 60, total.as_secs() % 60);
         println!(
-            "{:17.1} s  in all: {minutes} min {seconds} s",
+            "{:16.1} s  in all, in two lanes: {minutes} min {seconds} s",
             total.as_secs_f64()
         );
         if failed > 0 {
-            bail!("{failed} of {} stages failed", self.stages.len());
+            bail!("{failed} of {} stages failed", stages.len());
         }
         if skipped > 0 && in_ci() {
             bail!("{skipped} stages were skipped, which in CI is a failure");
