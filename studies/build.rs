@@ -6,11 +6,14 @@ use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
 /// Folders whose sources decide what a run gives.
-const DECIDING: [&str; 4] = [
+const DECIDING: [&str; 7] = [
     "../agent-core/src",
     "../agent-kernels/src",
     "../agent-sim/src",
+    "../artifacts/src",
+    "../problem/src",
     "../testsets",
+    "../transforms/src",
 ];
 
 /// Folders among them that decide how results are shown, no more.
