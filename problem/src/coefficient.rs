@@ -38,6 +38,31 @@ pub const fn published(coefficients: &[Coefficient]) -> [f64; MAX_COEFFICIENTS] 
 }
 
 impl Problem {
+    /// The problem in all forms that solvers of it are compared in: as it is, every variant, and both
+    /// ends of each coefficient's range.
+    pub fn forms(&self) -> Vec<Self> {
+        let variants = self.variants.iter().map(|variant| variant.name);
+        let variants = variants.map(|name| self.with_variant(name).expect("it is its own"));
+        let mut forms: Vec<Self> = [*self].into_iter().chain(variants).collect();
+        for coefficient in self.coefficients {
+            let with = |value| {
+                let changed = self.with_physics([(coefficient.name, value)]);
+                changed.expect("it is within its range")
+            };
+            for end in coefficient.range {
+                let form = with(end);
+                // Where it is the domain that grows, a quarter more will do.
+                let large = form.grid.len() > 2 * self.grid.len();
+                forms.push(if large {
+                    with(1.25 * coefficient.published)
+                } else {
+                    form
+                });
+            }
+        }
+        forms
+    }
+
     /// The same problem with other coefficients, each given by name; solver steps are added where
     /// stability asks for them. A change of the domain sets the truth's grid anew, so a grid of
     /// one's own is chosen afterwards.
