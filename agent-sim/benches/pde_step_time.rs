@@ -2,8 +2,8 @@
 //! size, and the power of the number of grid points that it grows with.
 //!
 //! ```text
-//! cargo run --release -p agent-sim --example pde_step_time
-//! cargo run --release -p agent-sim --example pde_step_time -- turbulence-2d f64 64
+//! cargo bench -p agent-sim --bench pde_step_time
+//! cargo bench -p agent-sim --bench pde_step_time -- turbulence-2d f64 64
 //! ```
 //!
 //! The second form times one of them and prints nothing but the nanoseconds of each of many steps,
@@ -64,7 +64,9 @@ fn times(solver: &str, precision: &str, n: usize) -> Vec<f64> {
 }
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    // Cargo adds `--bench`.
+    let words = std::env::args().skip(1).filter(|word| word != "--bench");
+    let words: Vec<String> = words.collect();
     if let [solver, precision, n] = &words[..] {
         let n = n.parse().expect("a number of grid points per axis");
         for time in times(solver, precision, n) {
