@@ -255,7 +255,9 @@ pub fn fuzzer() -> Result<PathBuf> {
     if !installed.is_file() {
         let mut install = crate::stages::cargo();
         install
-            .args(["install", "--locked", "cargo-fuzz", "--version", CARGO_FUZZ])
+            // It starts other programs, no more: optimising it would take longer than it runs.
+            .args(["install", "--debug", "--locked", "cargo-fuzz"])
+            .args(["--version", CARGO_FUZZ])
             .arg("--root")
             .arg(&tools);
         succeed(&mut install).context("cannot install cargo-fuzz")?;

@@ -52,12 +52,14 @@ pub fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or("cargo".into()))
 }
 
-/// The same for the workspace on this machine. In CI each crate is compiled once: what would make the
-/// second time quicker costs time and disk.
+/// The same for the workspace on this machine. In CI each crate is compiled once, and nobody debugs it:
+/// what would make the second time quicker costs time and disk, and so do the lines of calls. (A panic
+/// names its own without them.)
 pub fn host_cargo() -> Command {
     let mut cargo = cargo();
     if in_ci() {
         cargo.env("CARGO_INCREMENTAL", "0");
+        cargo.env("CARGO_PROFILE_DEV_DEBUG", "0");
     }
     cargo
 }
