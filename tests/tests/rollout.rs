@@ -1,14 +1,14 @@
 //! The fast rollout against the slow one, against finite differences, and against itself.
 
+mod drawn;
+
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
+use drawn::episodes;
 use problem::published::heat_1d::PROBLEM;
-use problem::random_field::episode_rng;
-use problem::{Drives, Episode, Problem};
+use problem::{Drives, Problem};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use std::collections::BTreeMap;
-use std::sync::Mutex;
 use trainer::entry::Entry;
 use trainer::host_loop::HostLoop;
 use trainer::loss::{TERMS, Term};
@@ -18,27 +18,10 @@ use trainer::rollout::Rollout;
 use trainer::trial::Trial;
 use trainer::{loss, reference};
 
-fn episodes(count: u64) -> Vec<Episode> {
-    (0..count)
-        .map(|k| (PROBLEM.draw)(&PROBLEM, &mut episode_rng(11, k)))
-        .collect()
-}
-
-/// Drawing a field that has to become turbulent first takes seconds: forms of a problem on the same grid
-/// begin alike.
 fn trials(problem: &Problem, agents: usize, count: u64) -> Vec<Trial> {
-    type Drawn = BTreeMap<(&'static str, [usize; 2]), Vec<Episode>>;
-    static DRAWN: Mutex<Drawn> = Mutex::new(BTreeMap::new());
-    let mut drawn = DRAWN.lock().unwrap();
-    let episodes = drawn
-        .entry((problem.name, problem.grid.points))
-        .or_default();
-    for k in episodes.len() as u64..count {
-        episodes.push((problem.draw)(problem, &mut episode_rng(11, k)));
-    }
-    let episodes = episodes.iter().take(count as usize);
+    let episodes = episodes(problem, 11, count).into_iter();
     episodes
-        .map(|episode| Trial::plain(problem, agents, episode.clone()))
+        .map(|episode| Trial::plain(problem, agents, episode))
         .collect()
 }
 
@@ -116,7 +99,7 @@ fn terms_and_gradient_agree_with_plain_tensor_operations() {
         let config = config(&heat_1d::ENTRY);
         let parameters = lively(&config.shape);
         let policy = config.with_parameters(&parameters, &device);
-        let episodes = episodes(count);
+        let episodes = episodes(&PROBLEM, 11, count);
         let weights = [5.0, 0.001, 100.0, 1.0, 0.1, 0.5, 0.0, 0.0, 0.2, 0.3];
 
         let trials = trials(&PROBLEM, agents, count);
