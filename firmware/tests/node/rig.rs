@@ -16,6 +16,7 @@ use agent_core::{
         Provenance, Sensing, Timing, encode,
     },
 };
+use cpu_time::ThreadTime;
 use embassy_futures::{
     block_on,
     select::{Either, select},
@@ -313,13 +314,13 @@ impl Actuator for Told {
     }
 }
 
-/// When the watchdog was fed.
+/// When the watchdog was fed: on the clock, and in time that this thread was given of a busy machine's.
 #[derive(Default)]
-pub struct Fed(pub Vec<Instant>);
+pub struct Fed(pub Vec<(Instant, ThreadTime)>);
 
 impl Watchdog for Fed {
     fn feed(&mut self) {
-        self.0.push(Instant::now());
+        self.0.push((Instant::now(), ThreadTime::now()));
     }
 }
 
