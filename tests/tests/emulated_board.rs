@@ -88,7 +88,8 @@ fn sample(rng: &mut ChaCha8Rng, wild: bool) -> f32 {
     }
 }
 
-/// How many patches each policy is tried on: 1,000, or as many as `BOARD_PATCHES` says.
+/// How many patches each policy is tried on: 1,000, or as many as `BOARD_PATCHES` says, which `cargo xtask
+/// test` sets to 300 where it is not set.
 fn patches() -> u32 {
     let asked = std::env::var("BOARD_PATCHES").ok();
     asked.map_or(1_000, |n| n.parse().expect("BOARD_PATCHES is a number"))

@@ -27,6 +27,11 @@ use crate::{
 /// say so.
 const EXAMPLES_VARIABLE: &str = "C_EXAMPLE_ELFS";
 
+/// How many patches of field the tests show each policy on an emulated board, and how many they do here
+/// unless told otherwise: each takes an emulator a thirtieth of a second.
+const PATCHES_VARIABLE: &str = "BOARD_PATCHES";
+const PATCHES: &str = "300";
+
 /// The trainer's kernels; their tests run on whatever Vulkan driver there is, also a software one.
 const GPU: &str = "trainer/gpu";
 
@@ -175,6 +180,9 @@ fn workspace(log: &Log, tools: &Tools, images: &mpsc::Receiver<Nodes>) {
             tests.env_remove(variable);
         }
         tests.envs(boards.clone());
+        if env::var_os(PATCHES_VARIABLE).is_none() {
+            tests.env(PATCHES_VARIABLE, PATCHES);
+        }
         if let Some(examples) = &examples {
             tests.env(EXAMPLES_VARIABLE, examples);
         }

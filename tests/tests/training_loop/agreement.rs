@@ -1,13 +1,11 @@
 //! The trainer and the simulator are written apart; here they are held together.
 
-mod drawn;
-
+use crate::drawn::episodes;
 use agent_core::agent::{AgentState, Mode};
 use agent_core::message::{Observation, Overview, Patch, Samples, Span};
 use agent_sim::controller::{Controller, Experiment};
 use artifacts::policy_file::PolicyFile;
 use burn::tensor::{Device, Tensor, TensorData};
-use drawn::episodes;
 use problem::actuate::Kernel;
 use problem::{Problem, Records};
 use rand::{RngExt, SeedableRng};

@@ -1,10 +1,8 @@
 //! The fast rollout against the slow one, against finite differences, and against itself.
 
-mod drawn;
-
+use crate::drawn::episodes;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use drawn::episodes;
 use problem::published::heat_1d::PROBLEM;
 use problem::{Drives, Problem};
 use rand::{RngExt, SeedableRng};
