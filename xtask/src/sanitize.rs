@@ -9,6 +9,9 @@ use crate::{command::succeed, firmware::built_apart, setup, stages::cargo};
 
 const ADDRESS: &str = "-Zsanitizer=address";
 
+/// How agent-core is optimised under it.
+const LIGHTLY: [&str; 2] = ["opt-level=1", "codegen-units=16"];
+
 /// The target whose code Miri runs: libm has inline assembly for x86-64, which Miri cannot run, and
 /// pointers here are as long as a node's.
 const MIRI_TARGET: &str = "armv7-unknown-linux-gnueabihf";
@@ -20,7 +23,11 @@ const MIRI_CASES: &str = "4";
 pub fn address() -> Result<()> {
     let mut tests = cargo();
     tests
-        .args(["test", "--package", "agent-core", "--target"])
+        .args(["test", "--package", "agent-core"])
+        // The workspace's own optimises agent-core fully and in one piece, its tests too: with checks at
+        // every access that takes minutes.
+        .args(LIGHTLY.map(|setting| format!("--config=profile.dev.package.agent-core.{setting}")))
+        .arg("--target")
         // Named, so that the flags are not those of build scripts and macros too.
         .arg(setup::host()?)
         .arg("--target-dir")
