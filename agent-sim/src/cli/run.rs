@@ -14,7 +14,7 @@ use crate::episode::BlownUp;
 use crate::fault::Fault;
 use crate::recording::Recording;
 use crate::report::film::film;
-use crate::report::html::{self, Report};
+use crate::report::html::{self, Page};
 use crate::report::{self, DrawError, Event, RGBColor, Shown, line};
 use crate::rig::{Boards, Diary, Pace, Rig};
 use crate::scenario::{ControllerKind, Scenario, Team};
@@ -210,7 +210,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     if let Some(resampled) = &resampled {
         note += &format!("  The episode is of {}, {resampled}.\n", scenario.set);
     }
-    let mut page = Report::new(format!("{}: {}", problem.name, contenders[0].name), summary)
+    let mut page = Page::new(format!("{}: {}", problem.name, contenders[0].name), summary)
         .provenance(&source)
         .scores(rows.clone())
         .note(note)

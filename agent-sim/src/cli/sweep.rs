@@ -7,7 +7,7 @@ use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, use_threads};
 use crate::controller::{Controller, Experiment};
 use crate::fault::{Fault, Who, life::CRASH};
-use crate::report::html::Report;
+use crate::report::html::Page;
 use crate::report::{self, DrawError, RGBColor, Scored, Series, Sweep, line};
 use crate::scenario::{ControllerKind, Scenario, Team};
 use crate::table::{number, table};
@@ -280,7 +280,7 @@ fn conclude(
         "{}. Each point is the mean over {} episodes of the {} set.",
         problem.summary, identity.episodes, identity.scenario.set
     );
-    let mut page = Report::new(format!("{}: a sweep", problem.name), summary)
+    let mut page = Page::new(format!("{}: a sweep", problem.name), summary)
         .provenance(&source)
         .scores(rows.clone())
         .note(notes(problem, team.agents))

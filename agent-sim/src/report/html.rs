@@ -32,9 +32,9 @@ summary{cursor:pointer}
 /// A page about a run or a comparison.
 ///
 /// ```
-/// use agent_sim::report::html::Report;
+/// use agent_sim::report::html::Page;
 ///
-/// let page = Report::new("Eight heaters", "Half of them fail; the field is held.")
+/// let page = Page::new("Eight heaters", "Half of them fail; the field is held.")
 ///     .provenance("agent-sim 0.1.0 · heat-1d · seed 1")
 ///     .scores(vec![
 ///         vec!["run".into(), "final error".into()],
@@ -45,7 +45,7 @@ summary{cursor:pointer}
 /// assert!(page.starts_with("<!DOCTYPE html>"));
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct Page {
     title: String,
     summary: String,
     provenance: String,
@@ -87,7 +87,7 @@ pub fn summary(problem: &Problem, agents: usize, steps: usize, controller: &str)
     )
 }
 
-impl Report {
+impl Page {
     /// A page with that title and opening paragraph.
     pub fn new(title: impl Into<String>, summary: impl Into<String>) -> Self {
         Self {
@@ -271,7 +271,7 @@ mod tests {
     const EVIL: &str = "<script>alert(\"1\" & '2')</script>";
 
     fn page() -> String {
-        Report::new(EVIL, EVIL)
+        Page::new(EVIL, EVIL)
             .provenance(EVIL)
             .scores(vec![vec![EVIL.into()], vec![EVIL.into()]])
             .note(EVIL)
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn an_empty_report_is_a_page() {
-        let page = Report::new("nothing", "").html();
+        let page = Page::new("nothing", "").html();
         assert!(page.contains("<h1>nothing</h1>\n</body>"));
     }
 

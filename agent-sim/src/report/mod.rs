@@ -8,7 +8,7 @@
 //! | [`sweep_picture`], [`sweep_panels`] | scores against what was varied |
 //! | [`nodes_picture`] | what became of each board, below the field's error |
 //! | [`film`](film::film) | the field and the agents as they move |
-//! | [`html::Report`] | all of it on one page |
+//! | [`html::Page`] | all of it on one page |
 
 mod agents;
 mod axis;

@@ -30,7 +30,7 @@ pub static ALL: &[&dyn Study] = &[
     &failure::Failure,
     &noise::Noise,
     &fov::FieldOfView,
-    &physics::Physics,
+    &physics::OtherPhysics,
     &fidelity::Fidelity,
     &effort::Effort,
     &meanfield::MeanField,

@@ -10,7 +10,7 @@ use problem::Problem;
 use problem::published::{fkpp_1d, turbulence_2d};
 
 /// Error under other physics.
-pub struct Physics;
+pub struct OtherPhysics;
 
 /// Diffusivities ν and growth rates ρ of `fkpp-1d`; each is varied with the other as published, as in
 /// the paper, and the last is the hardest corner.
@@ -83,7 +83,7 @@ fn episodes(scope: &Scope, problem: &Problem) -> usize {
     }
 }
 
-impl Study for Physics {
+impl Study for OtherPhysics {
     fn name(&self) -> &'static str {
         "physics"
     }
