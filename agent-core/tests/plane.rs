@@ -4,9 +4,9 @@ use crate::sample;
 
 use agent_core::agent::{Action, Agent, Mode, project};
 use agent_core::message::Span;
-use agent_core::policy::Policy;
+use agent_core::policy::{Activation, Channel, Norm, Policy, Sensing};
 use sample::{
-    Layer, PLANE_FREQUENCIES, PLANE_WINDOW, Random, Shown, blob, bytes, plane, plane_header,
+    Layer, PLANE_FREQUENCIES, PLANE_WINDOW, Random, Shown, blob, bytes, dense, plane, plane_header,
     plane_layers,
 };
 
@@ -227,5 +227,65 @@ fn whatever_the_network_says_agents_stay_out_of_discs() {
                 assert!(distance >= f64::from(disc.radius), "seed {seed}: {place:?}");
             }
         }
+    }
+}
+
+/// The worked example of the format's page: order of rows, channels, the wide view and the trunk.
+#[test]
+fn the_worked_example_of_the_page_is_so() {
+    let channels = [Channel::Error, Channel::Slope, Channel::Across];
+    let mut header = plane_header();
+    header.sensing = Sensing {
+        window: 2,
+        samples: 2,
+        target: false,
+        channels: channels.into_iter().collect(),
+        wide: Some([1, 2]),
+        ..header.sensing
+    };
+    header.limits.high = [1.0; 2];
+    let x = f32::NAN; // beyond the wall
+    let shown = Shown {
+        field: vec![
+            x, x, x, x, //
+            1.0, 2.0, 4.0, 7.0, //
+            3.0, 5.0, 8.0, 12.0, //
+            6.0, 9.0, 13.0, 18.0,
+        ],
+        target: Vec::new(),
+        inside: [Span { first: 1, last: 3 }, Span { first: 0, last: 3 }],
+        wide_field: vec![-1.0, 0.5],
+        wide_target: Vec::new(),
+    };
+    let features = [
+        2.0, 3.0, 1.5, 4.0, 4.0, 2.5, 5.0, 3.5, 2.5, 8.0, 4.5, 3.5, -1.0, 0.5,
+    ];
+    let half = core::f32::consts::FRAC_1_SQRT_2;
+    let trunk = [half, 1.0, 1.0, 0.0, half, 0.0, 0.0, -1.0];
+    let fused = [&features[..], &trunk].concat();
+    // Without layers but the head, each of whose weights in turn lets one of its inputs through.
+    let inputs = fused.len();
+    header.network.branch = Default::default();
+    header.network.trunk = Default::default();
+    let head = dense(inputs, 3, Norm::None, Activation::Identity);
+    header.network.head = [head].into_iter().collect();
+    for (k, expected) in fused.iter().enumerate() {
+        let mut layer = Layer {
+            inputs,
+            weights: vec![0.0; 3 * inputs],
+            bias: vec![0.0; 3],
+        };
+        layer.weights[3 * k] = 1.0;
+        let blob = blob(&header, &[layer]);
+        let policy = Policy::parse(bytes(&blob)).unwrap();
+        let mut workspace = vec![0.0; policy.workspace_len()];
+        let mut found = vec![0.0; policy.features_len()];
+        let observation = shown.at([0.25, 0.5], 0);
+        policy
+            .features(&observation.patch, &mut workspace, &mut found)
+            .unwrap();
+        assert_eq!(found, features);
+        let [output, ..] = policy.outputs(&observation, &mut workspace).unwrap();
+        assert!((output - expected).abs() < 1e-6, "{k}: {output} {expected}");
     }
 }

@@ -6,7 +6,7 @@ use agent_core::agent::{Agent, AgentState};
 use agent_core::message::Span;
 use agent_core::policy::{
     Activation, Channel, Dense, Disc, EncodeError, Encoding, FORMAT, Fault, FieldName, Fusion,
-    Governor, Header, Norm, PROLOGUE, Policy, PolicyError, Probe, WEIGHTS_ALIGN, encode,
+    Governor, Header, Norm, PROLOGUE, Policy, PolicyError, Probe, WEIGHTS_ALIGN, encode, workspace,
 };
 use proptest::prelude::*;
 use sample::{
@@ -289,6 +289,25 @@ fn damage_foreign_files_and_newer_formats_are_told_apart() {
         Policy::parse(&shifted[odd..odd + length]).unwrap_err(),
         PolicyError::Misaligned
     );
+}
+
+#[test]
+fn a_workspace_that_is_not_what_is_needed_is_refused() {
+    let (mut words, length) = published(1);
+    let needed = Policy::parse(bytes(&(words.clone(), length)))
+        .unwrap()
+        .workspace_len();
+    // In seven bits a byte.
+    let stated = [needed as u8 | 0x80, (needed >> 7) as u8];
+    let header: &mut [u8] = &mut bytemuck::cast_slice_mut(&mut words)[PROLOGUE..400];
+    let mut places = (0..header.len()).filter(|&k| header[k..].starts_with(&stated));
+    let (place, other) = (places.next().unwrap(), places.next());
+    assert_eq!(other, None);
+    header[place] ^= 1;
+    let forged = resealed(words, length);
+    let (name, fault) = (FieldName::Workspace, Fault::NotWhatIsNeeded);
+    assert_eq!(refusal(&forged), PolicyError::Field { name, fault });
+    assert_eq!(workspace(bytes(&forged)), Some([needed ^ 1, needed]));
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Policy blobs from files and from the program itself.
 
-use agent_core::policy::{EncodeError, Encoding, Governor, Header, Policy, PolicyError, recode};
+use agent_core::policy::{
+    self, EncodeError, Encoding, FieldName, Governor, Header, Policy, PolicyError, recode,
+};
 use problem::Problem;
 use sha2::{Digest, Sha256};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The bytes of a policy, aligned so that agents can read the weights in place, a whole vector at a
@@ -42,21 +45,25 @@ pub enum PolicyFileError {
         problem: &'static str,
     },
     /// The bytes are no policy this program can run.
-    #[error("cannot use the policy {origin}: {source}{}", remedy(source))]
+    #[error("cannot use the policy {origin}: {source}{}{}", detail, remedy(source))]
     Blob {
         /// Where it comes from.
         origin: String,
         /// What is wrong with it.
         source: PolicyError,
+        /// What a node leaves out.
+        detail: String,
     },
     /// This machine does not compute what the policy's maker did.
     #[error(
         "the policy {origin} fails its self-test: this machine or this build does not compute what \
-         its maker's did; export it again with this version's trainer"
+         its maker's did; {mismatch}; export it again with this version's trainer"
     )]
     SelfTest {
         /// Where it comes from.
         origin: String,
+        /// What the probe should have given, and what it gave.
+        mismatch: Mismatch,
     },
     /// The policy cannot be written in this form.
     #[error("the policy {origin} cannot be written with {} weights: {source}", name(*encoding))]
@@ -136,6 +143,54 @@ pub enum PolicyFileError {
     },
 }
 
+/// A probe that gave other bits than expected.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mismatch {
+    /// The network's outputs where the policy was made.
+    pub expected: [f32; 3],
+    /// Those here; none if the probe is no valid observation.
+    pub found: Option<[f32; 3]>,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |values: [f32; 3]| {
+            values
+                .map(|v| format!("{v:e} ({:08x})", v.to_bits()))
+                .join(", ")
+        };
+        write!(f, "its probe should give {}", shown(self.expected))?;
+        match self.found {
+            Some(found) => write!(f, " and gives {}", shown(found)),
+            None => f.write_str(" and is no valid observation"),
+        }
+    }
+}
+
+/// What the policy's probe gives that it should not, if it has one.
+pub fn self_test(policy: &Policy) -> Result<(), Mismatch> {
+    let mut workspace = vec![0.0; policy.workspace_len()];
+    match policy.probe() {
+        Some((observation, probe)) if !policy.self_test(&mut workspace) => Err(Mismatch {
+            expected: probe.expected.map(f32::from_le_bytes),
+            found: policy.outputs(&observation, &mut workspace),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// That a policy expects to be asked at another pace than the problem asks it, in a sentence.
+pub fn off_beat(policy: &Policy, problem: &Problem) -> Option<String> {
+    let (its, ours) = (policy.header().timing.period_us, problem.period_us());
+    (its != ours).then(|| {
+        format!(
+            "the policy was made for an observation every {its} µs and {} gives one every {ours} µs; \
+             its rates and its envelope count its own",
+            problem.name
+        )
+    })
+}
+
 /// How people call it.
 pub fn name(encoding: Encoding) -> &'static str {
     match encoding {
@@ -150,6 +205,18 @@ pub fn encoding(name: &str) -> Result<Encoding, &'static str> {
         "f32" => Ok(Encoding::F32),
         "int8" => Ok(Encoding::Int8),
         _ => Err("weights are stored as f32 or int8"),
+    }
+}
+
+/// What the error leaves out, because it is a node's too.
+fn detail(error: &PolicyError, bytes: &[u8]) -> String {
+    match error {
+        PolicyError::Field { name, .. } if *name == FieldName::Workspace => {
+            policy::workspace(bytes).map_or(String::new(), |[stated, needed]| {
+                format!(": {stated} floats are stated, {needed} needed")
+            })
+        }
+        _ => String::new(),
     }
 }
 
@@ -242,10 +309,7 @@ impl PolicyFile {
         change: impl FnOnce(&mut Header),
     ) -> Result<Self, PolicyFileError> {
         let origin = || self.origin.clone();
-        let policy = Policy::parse(self.bytes()).map_err(|source| PolicyFileError::Blob {
-            origin: origin(),
-            source,
-        })?;
+        let policy = self.parse()?;
         if policy.header().network.encoding != Encoding::F32 {
             return Err(PolicyFileError::NotF32 { origin: origin() });
         }
@@ -263,13 +327,19 @@ impl PolicyFile {
         Ok(Self::new(blob, name))
     }
 
+    /// The policy, whatever it is for and whether or not it passes its self-test.
+    pub fn parse(&self) -> Result<Policy<'_>, PolicyFileError> {
+        Policy::parse(self.bytes()).map_err(|source| PolicyFileError::Blob {
+            origin: self.origin.clone(),
+            source,
+            detail: detail(&source, self.bytes()),
+        })
+    }
+
     /// The policy, if it is one for this problem and this machine computes what its maker's did.
     pub fn policy(&self, problem: &Problem) -> Result<Policy<'_>, PolicyFileError> {
         let origin = || self.origin.clone();
-        let policy = Policy::parse(self.bytes()).map_err(|source| PolicyFileError::Blob {
-            origin: origin(),
-            source,
-        })?;
+        let policy = self.parse()?;
         let header = policy.header();
         if header.problem != problem.name {
             return Err(PolicyFileError::OtherProblem {
@@ -306,16 +376,32 @@ impl PolicyFile {
                 grid,
             });
         }
-        if !policy.self_test(&mut vec![0.0; policy.workspace_len()]) {
-            return Err(PolicyFileError::SelfTest { origin: origin() });
+        match self_test(&policy) {
+            Ok(()) => Ok(policy),
+            Err(mismatch) => Err(PolicyFileError::SelfTest {
+                origin: origin(),
+                mismatch,
+            }),
         }
-        Ok(policy)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn shipped_bytes(problem: &Problem) -> Vec<u8> {
+        PolicyFile::shipped(problem).unwrap().bytes().to_vec()
+    }
+
+    /// Makes the checksum right again after a change.
+    fn reseal(bytes: &mut [u8]) {
+        let mut digest = agent_core::message::CRC32.digest();
+        digest.update(&bytes[..28]);
+        digest.update(&bytes[32..]);
+        let crc = digest.finalize().to_le_bytes();
+        bytes[28..32].copy_from_slice(&crc);
+    }
 
     #[test]
     fn every_shipped_policy_fits_the_problem_it_is_named_after() {
@@ -349,6 +435,45 @@ mod tests {
         assert!(
             refused.contains("int8") && refused.contains("f32"),
             "{refused}"
+        );
+    }
+
+    #[test]
+    fn a_failed_self_test_says_what_was_expected_and_what_came() {
+        let problem = problem::published::by_name("heat-1d").unwrap();
+        let shipped = PolicyFile::shipped(problem).unwrap();
+        let policy = shipped.policy(problem).unwrap();
+        let (observation, probe) = policy.probe().unwrap();
+        let mut workspace = vec![0.0; policy.workspace_len()];
+        let found = policy.outputs(&observation, &mut workspace).unwrap();
+        // Another first output, under a right checksum.
+        let mut bytes = shipped_bytes(problem);
+        let mut at = (0..bytes.len()).filter(|&k| bytes[k..].starts_with(&probe.expected[0]));
+        let at = at.next().unwrap();
+        bytes[at] ^= 1;
+        reseal(&mut bytes);
+        let error = PolicyFile::new(&bytes, "forged".to_owned())
+            .policy(problem)
+            .unwrap_err();
+        let expected = f32::from_bits(found[0].to_bits() ^ 1);
+        let said = error.to_string();
+        for value in [expected, found[0]] {
+            let value = format!("{value:e} ({:08x})", value.to_bits());
+            assert!(said.contains(&value), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_policy_of_another_pace_is_noticed() {
+        let problem = problem::published::by_name("heat-1d").unwrap();
+        let shipped = PolicyFile::shipped(problem).unwrap();
+        let slower = shipped.rewritten("slower".to_owned(), |header| header.timing.period_us *= 2);
+        let slower = slower.unwrap();
+        assert_eq!(off_beat(&shipped.policy(problem).unwrap(), problem), None);
+        let said = off_beat(&slower.policy(problem).unwrap(), problem).unwrap();
+        assert!(
+            said.contains("2000 µs") && said.contains("1000 µs"),
+            "{said}"
         );
     }
 

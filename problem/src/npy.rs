@@ -55,7 +55,7 @@ pub enum NpyError {
         found: usize,
     },
     /// A NaN or an infinity.
-    #[error("the value at {at} is {value}; test sets must be finite")]
+    #[error("the value at {at} is {value}; values must be finite")]
     NotFinite {
         /// Index along each axis.
         at: Shape,
@@ -291,7 +291,7 @@ mod tests {
         let error = parse(&file(GOOD, &[0.0, 0.0, 0.0, 0.0, f32::NAN, 0.0])).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the value at [1, 0, 1] is NaN; test sets must be finite"
+            "the value at [1, 0, 1] is NaN; values must be finite"
         );
     }
 
@@ -309,7 +309,7 @@ mod tests {
         let error = |value| parse(&wide_file(&[0.0, 0.0, 0.0, value, 0.0, 0.0])).unwrap_err();
         assert_eq!(
             error(f64::NEG_INFINITY).to_string(),
-            "the value at [1, 0, 0] is -inf; test sets must be finite"
+            "the value at [1, 0, 0] is -inf; values must be finite"
         );
         assert_eq!(
             error(1e40).to_string(),

@@ -456,6 +456,11 @@ impl Problem {
         (self.control_interval / (parts * each) as f64, each)
     }
 
+    /// The control interval as agents' clocks have it: one time unit of the equation is a second.
+    pub fn period_us(&self) -> u32 {
+        (self.control_interval * 1e6).round() as u32
+    }
+
     /// Grid indices, among the sensors, of the cell that holds a position.
     ///
     /// In f32, like an agent's position: all implementations must cut the same window.

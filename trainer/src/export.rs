@@ -1,4 +1,4 @@
-//! Freezing a trained policy into the blob that agents carry, and reading one back for people.
+//! Freezing a trained policy into the blob that agents carry, and thawing one.
 
 use crate::checkpoint::Checkpoint;
 use crate::engine::Engine;
@@ -10,11 +10,10 @@ use agent_core::policy::{
     Activation, Channel, Dense, DenseWeights, Disc, Governor, Header, Limits, Network, Norm,
     Policy, Provenance, Sensing, Timing, encode,
 };
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Result, anyhow, ensure};
 use artifacts::policy_file;
 use burn::tensor::Device;
 use problem::Problem;
-use std::fmt::Write;
 
 /// Errors beyond this are clamped by the agent: far outside anything seen in training, so that a
 /// broken sensor cannot overflow the sums.
@@ -150,7 +149,7 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
     let PolicyConfig { shape, sight } = config;
     let [b1, b2, t1, t2, fuse, head] = shape.layers();
     let list = |layers: [Dense; 2]| layers.into_iter().collect();
-    let period_us = (problem.control_interval * 1e6).round() as u32;
+    let period_us = problem.period_us();
     let [low, high] = problem.reach.map(|corner| corner.map(|v| v as f32));
     let soft = |sizes| layer(sizes, Norm::Soft, Activation::Tanh);
     let plain = |sizes| layer(sizes, Norm::None, Activation::Tanh);
@@ -204,165 +203,6 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
         },
         probe: None,
     })
-}
-
-/// The text of `inspect`.
-pub fn describe(blob: &[u8]) -> Result<String> {
-    // The parser reads weights in place and wants them aligned; a `Vec<u8>` need not be.
-    let mut words = vec![0u32; blob.len().div_ceil(4)];
-    let aligned: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
-    aligned[..blob.len()].copy_from_slice(blob);
-    let policy = Policy::parse(&aligned[..blob.len()]).map_err(|e| anyhow!("{e}"))?;
-    let header = policy.header();
-    let mut out = String::new();
-    let mut line =
-        |name: &str, value: String| writeln!(out, "{name:<16}{value}").context("no memory");
-    line("problem", header.problem.to_owned())?;
-    let sensing = &header.sensing;
-    let channels: Vec<String> = sensing
-        .channels
-        .iter()
-        .map(|c| format!("{c:?}").to_lowercase())
-        .collect();
-    line(
-        "sensing",
-        format!(
-            "window of {} cells → {} samples of {}, errors within ±{}",
-            match sensing.axes {
-                1 => sensing.window.to_string(),
-                _ => format!("{0} × {0}", sensing.window),
-            },
-            sensing.samples,
-            channels.join(" and "),
-            sensing.error_limit
-        ),
-    )?;
-    if let Some([rows, columns]) = sensing.wide {
-        line(
-            "wide view",
-            format!("{rows} × {columns} cells of the whole domain"),
-        )?;
-    }
-    let network = &header.network;
-    let show = |layers: &[Dense]| {
-        let each = layers.iter().map(|l| {
-            let norm = if l.norm == Norm::Soft {
-                " soft-norm"
-            } else {
-                ""
-            };
-            let activation = match l.activation {
-                Activation::Identity => "",
-                Activation::Tanh => " tanh",
-                Activation::Relu => " relu",
-            };
-            format!("{}→{}{norm}{activation}", l.inputs, l.outputs)
-        });
-        each.collect::<Vec<_>>().join(", ")
-    };
-    for c in &network.convolutions {
-        let (from, to, stride, padding) = (c.inputs, c.outputs, c.stride, c.padding);
-        line(
-            "convolution",
-            format!("3 × 3, {from}→{to} channels, stride {stride}, padding {padding}"),
-        )?;
-    }
-    line("branch", show(&network.branch))?;
-    let frequencies: Vec<String> = network.frequencies.iter().map(f32::to_string).collect();
-    line(
-        "trunk",
-        format!(
-            "sin, cos of πf·position, f = {}; {}",
-            frequencies.join(" "),
-            show(&network.trunk)
-        ),
-    )?;
-    line("fusion", format!("{:?}", network.fusion).to_lowercase())?;
-    line("weights", policy_file::name(network.encoding).to_owned())?;
-    line("head", show(&network.head))?;
-    let parameters: usize = network
-        .layers()
-        .map(|l| (usize::from(l.inputs) + 1) * usize::from(l.outputs))
-        .sum();
-    line("parameters", parameters.to_string())?;
-    line(
-        "work",
-        format!("{} multiply-accumulates per step", policy.macs()),
-    )?;
-    line("size", format!("{} bytes", blob.len()))?;
-    line(
-        "working memory",
-        format!("{} bytes", 4 * policy.workspace_len()),
-    )?;
-    let limits = &header.limits;
-    let limit = |value: Option<f32>| value.map_or("none".to_owned(), |v| format!("±{v}"));
-    let axes = usize::from(sensing.axes).min(2);
-    line(
-        "limits",
-        format!(
-            "force {}, velocity {}, position {:?} to {:?}",
-            limit(limits.force),
-            limit(limits.velocity),
-            &limits.low[..axes],
-            &limits.high[..axes]
-        ),
-    )?;
-    for (name, rate) in [
-        ("force", limits.force_rate),
-        ("velocity", limits.velocity_rate),
-    ] {
-        if let Some(rate) = rate {
-            line("rate", format!("{name} changes by at most {rate} a second"))?;
-        }
-    }
-    if let Some(Governor { growth, floor }) = limits.governor {
-        line(
-            "governor",
-            format!(
-                "eases what overshoots, to 1/{} at least; back by {growth} a step",
-                1.0 / floor
-            ),
-        )?;
-    }
-    for disc in &limits.keep_out {
-        let ([x, y], radius) = (disc.centre, disc.radius);
-        line("keep-out", format!("({x}, {y}), radius {radius}"))?;
-    }
-    let timing = &header.timing;
-    line(
-        "timing",
-        format!(
-            "every {} µs; holds after {} µs, fails safe after {} µs without input",
-            timing.period_us, timing.late_us, timing.fail_safe_us
-        ),
-    )?;
-    line(
-        "self-test",
-        match header.probe {
-            Some(_) if policy.self_test(&mut vec![0.0; policy.workspace_len()]) => "passed here",
-            Some(_) => "FAILED here: agents will refuse it",
-            None => "none (format 1 or 2; write it anew with: trainer export)",
-        }
-        .to_owned(),
-    )?;
-    let from = &header.provenance;
-    let revision = if from.revision.is_empty() { "" } else { " at " };
-    line(
-        "provenance",
-        format!(
-            "{}{revision}{}, seed {}, {} steps",
-            from.tool, from.revision, from.seed, from.steps
-        ),
-    )?;
-    line(
-        "hash",
-        format!(
-            "{:08x} (CRC-32 over {} bytes)",
-            policy.id().crc,
-            policy.id().length
-        ),
-    )?;
-    Ok(out)
 }
 
 #[cfg(test)]

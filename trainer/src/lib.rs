@@ -16,7 +16,7 @@
 //! 6. [`recipe`]: the settings a problem is trained with. [`learn`]: fresh episodes, gradient,
 //!    clip, Adam. [`checkpoint`] freezes a training between two steps, [`run`] keeps it on disk,
 //!    [`report`] draws it.
-//! 7. [`export`]: the frozen policy, as agents read it. [`cli`]: all of it on the command line.
+//! 7. [`export`]: the frozen policy, as agents read it. [`inspect`]: as people do. [`cli`]: all of it on the command line.
 //!
 //! What the field does, how episodes are drawn and what counts as good comes from
 //! [`problem`]; no constant of a problem stands here.
@@ -31,6 +31,7 @@ pub mod export;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 pub mod host_loop;
+pub mod inspect;
 pub mod kernels;
 pub mod learn;
 pub mod loss;

@@ -1,12 +1,15 @@
 //! Trainings that are stopped, killed and resumed, and commands that must refuse.
 
+use artifacts::policy_file::PolicyFile;
 use burn::tensor::Device;
+use problem::npy;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use trainer::checkpoint::Checkpoint;
 use trainer::engine::Engine;
+use trainer::inspect::{self, Shown};
 use trainer::learn::{TrainConfig, Trainer};
 use trainer::policy::{PolicyConfig, Sight};
 use trainer::published::entries;
@@ -176,6 +179,11 @@ fn refusals_say_what_and_what_to_do() {
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(at("file"), "no folder").unwrap();
     std::fs::write(at("noise.policy"), [7u8; 100]).unwrap();
+    let shipped = at("shipped.policy");
+    std::fs::write(&shipped, ENTRY.problem.policy.unwrap()).unwrap();
+    for (name, cells) in [("short.npy", 21), ("patch.npy", 22)] {
+        std::fs::write(at(name), npy::encode(&[cells], &vec![0.0; cells])).unwrap();
+    }
     let cases: &[(&[&str], &[&str])] = &[
         (&["train", "cold-1d"], &["cold-1d", "heat-1d"]),
         (
@@ -206,6 +214,58 @@ fn refusals_say_what_and_what_to_do() {
             &["inspect", &at("noise.policy")],
             &["noise.policy", "export it again"],
         ),
+        (
+            &[
+                "step",
+                &shipped,
+                "--patch",
+                &at("short.npy"),
+                "--position",
+                "0.4",
+            ],
+            &["--patch", "short.npy", "21", "22"],
+        ),
+        (
+            &["step", &shipped, "--patch", &at("patch.npy")],
+            &["--position"],
+        ),
+        (
+            &[
+                "step",
+                &shipped,
+                "--patch",
+                &at("patch.npy"),
+                "--position",
+                "0.4,0.1",
+            ],
+            &["--position", "1 coordinates", "2"],
+        ),
+        (
+            &[
+                "step",
+                &shipped,
+                "--patch",
+                &at("patch.npy"),
+                "--position",
+                "0.4",
+                "--wide",
+                &at("patch.npy"),
+            ],
+            &["--wide", "window alone"],
+        ),
+        (
+            &[
+                "step",
+                &shipped,
+                "--patch",
+                &at("patch.npy"),
+                "--position",
+                "0.4",
+                "--inside",
+                "3..22",
+            ],
+            &["--inside"],
+        ),
     ];
     for (arguments, words) in cases {
         let message = refusal(arguments);
@@ -221,7 +281,16 @@ fn refusals_say_what_and_what_to_do() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     left.sort();
-    assert_eq!(left, ["file", "noise.policy"]);
+    assert_eq!(
+        left,
+        [
+            "file",
+            "noise.policy",
+            "patch.npy",
+            "shipped.policy",
+            "short.npy"
+        ]
+    );
 }
 
 #[cfg(not(feature = "gpu"))]
@@ -323,6 +392,35 @@ fn a_policy_is_exported_whole_and_inspected() {
     ] {
         assert!(text.contains(word), "no '{word}' in:\n{text}");
     }
+    let file = PolicyFile::read(&blob).unwrap();
+    assert!(text.contains(&file.hash()), "{text}");
+    // One step on a patch of its own: the outputs are the agent's, to the bit.
+    let policy = file.policy(ENTRY.problem).unwrap();
+    let mut shown = Shown::nothing(&policy);
+    shown.field = (0..shown.field.len()).map(|k| 0.1 * k as f32).collect();
+    shown.position[0] = 0.4;
+    let made = inspect::step(&policy, &shown).unwrap();
+    let patch = folder.path().join("patch.npy");
+    std::fs::write(&patch, npy::encode(&[shown.field.len()], &shown.field)).unwrap();
+    let step = [
+        "step",
+        blob.to_str().unwrap(),
+        "--patch",
+        patch.to_str().unwrap(),
+        "--position",
+        "0.4",
+    ];
+    let output = trainer(&step).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text, made.text(&policy));
+    let output = trainer(&[&step[..], &["--json"]].concat())
+        .output()
+        .unwrap();
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let features = object["features"].as_array().unwrap();
+    assert_eq!(features.len(), made.features.len());
+    let bits = format!("{:08x}", made.outputs[0].to_bits());
+    assert_eq!(object["output_bits"][0], bits);
     // Written anew it keeps its governor, unless another is asked for.
     let again = folder.path().join("again.policy");
     for (flags, expected) in [

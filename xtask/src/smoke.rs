@@ -188,6 +188,12 @@ const COMMANDS: &[(&str, Smoke)] = &[
         "agent-sim flash my.policy --link serial=/dev/ttyACM0 --key secret.key",
         OnBoard("agent-sim flash my.policy --link qemu=1 --key secret.key --image IMAGE"),
     ),
+    // docs/policy-format.md
+    ("trainer step my.policy", With("")),
+    (
+        "trainer step my.policy --patch patch.npy --position 0.4",
+        Stage("tests: training"),
+    ),
     // docs/simulator.md
     (
         "agent-sim run fkpp-1d --physics nu=0.001,rho=5",

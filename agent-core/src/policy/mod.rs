@@ -53,6 +53,18 @@ pub const MAX_CONVOLUTIONS: usize = 4;
 /// Most places to keep out of.
 pub const MAX_DISCS: usize = 4;
 
+/// Floats of working memory that a blob states and that its network needs: what the refusal of its
+/// `workspace` leaves out, for people. None if its header is not valid.
+pub fn workspace(bytes: &[u8]) -> Option<[usize; 2]> {
+    let prologue = Prologue::read(bytes).ok()?;
+    let header = bytes.get(PROLOGUE..)?.get(..prologue.header as usize)?;
+    let mut reader = Reader::new(header);
+    let header = reader.header(prologue.format);
+    reader.finish()?;
+    let sizes = header.check().ok()?;
+    Some([header.workspace as usize, sizes.workspace()])
+}
+
 /// A policy whose every size, limit and weight has been checked, borrowed from its bytes.
 #[derive(Debug, Clone)]
 pub struct Policy<'a> {
@@ -267,13 +279,39 @@ impl<'a> Policy<'a> {
         outputs.is_some_and(|outputs| outputs.map(f32::to_le_bytes) == probe.expected)
     }
 
-    /// The network's outputs for an observation, before tanh; none if it is not valid.
-    #[cfg_attr(target_arch = "x86_64", inline(always))]
-    pub(crate) fn outputs(
+    /// Features of one observation: the window's, then the wide view's.
+    pub fn features_len(&self) -> usize {
+        let sensing = &self.header.sensing;
+        let samples = usize::from(sensing.samples).pow(sensing.axes.into());
+        samples * sensing.channels.len() + sensing.wide_len()
+    }
+
+    /// Writes down all features of an observation, also those that convolutions take in row by row, for
+    /// people to look at; none if it is not valid. `features` holds [`features_len`](Self::features_len).
+    pub fn features(
         &self,
-        observation: &Observation,
+        patch: &Patch,
         workspace: &mut [f32],
-    ) -> Option<[f32; 3]> {
+        features: &mut [f32],
+    ) -> Option<()> {
+        if features.len() != self.features_len() {
+            return None;
+        }
+        let written = self.see(patch, workspace)?;
+        let near = features.len().checked_sub(written.len())?;
+        let (near, far) = features.split_at_mut_checked(near)?;
+        far.copy_from_slice(written);
+        let sensing = &self.header.sensing;
+        let errors = self.room(workspace)?.errors;
+        let row = usize::from(sensing.window) * sensing.channels.len();
+        let mut rows = near.chunks_mut(row.max(1)).enumerate();
+        rows.try_for_each(|(row, to)| observe::plane_row(sensing, patch.inside, errors, row, to))
+    }
+
+    /// The network's outputs for an observation, before tanh, in the order force, velocities, 0 where
+    /// there is none; nothing if the observation is not valid.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
+    pub fn outputs(&self, observation: &Observation, workspace: &mut [f32]) -> Option<[f32; 3]> {
         self.see(&observation.patch, workspace)?;
         let scaled = self.header.limits.scaled(observation.position);
         let scaled = scaled.get(..usize::from(self.header.sensing.axes))?;

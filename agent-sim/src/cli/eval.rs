@@ -1,11 +1,11 @@
 //! `agent-sim eval`: many episodes, statistics of the scores.
 
 use super::origin::origin;
-use super::progress::{Progress, tell};
+use super::progress::Progress;
 use super::rows::Rows;
 use super::run::aside;
 use super::scenario_args::ScenarioArgs;
-use super::{VERSION, print, provenance, use_threads};
+use super::{VERSION, print, provenance, say_beforehand, use_threads};
 use crate::controller::{Controller, Experiment};
 use crate::episode::BlownUp;
 use crate::scenario::{ControllerKind, Scenario, Team, fault_seed};
@@ -107,9 +107,7 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
         anyhow::bail!("--weights belongs to --controller policy");
     }
     let rows = args.rows.as_deref().map(Rows::create).transpose()?;
-    if let Some(resampled) = &resampled {
-        tell(&format!("note: {}: {resampled}", scenario.set));
-    }
+    say_beforehand(&scenario, &team, resampled.as_ref());
 
     let mut results = Vec::new();
     let mut recoding = None;

@@ -17,10 +17,13 @@ mod scenario_args;
 mod sweep;
 mod tune;
 
+use crate::scenario::{Scenario, Team};
 use anyhow::bail;
-use artifacts::policy_file::PolicyFile;
+use artifacts::policy_file::{PolicyFile, off_beat};
 use clap::{Parser, Subcommand};
+use problem::test_set::Resampled;
 use problem::{Listed, Problem, Problems};
+use progress::tell;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
@@ -160,6 +163,17 @@ fn use_threads(threads: Option<usize>) -> anyhow::Result<()> {
         Some(count) => Ok(rayon::ThreadPoolBuilder::new()
             .num_threads(count)
             .build_global()?),
+    }
+}
+
+/// What must be known before a run is believed.
+fn say_beforehand(scenario: &Scenario, team: &Team, resampled: Option<&Resampled>) {
+    if let Some(resampled) = resampled {
+        tell(&format!("note: {}: {resampled}", scenario.set));
+    }
+    let policy = team.parsed_policy();
+    if let Some(off_beat) = policy.and_then(|policy| off_beat(&policy, &team.problem)) {
+        tell(&format!("warning: {off_beat}"));
     }
 }
 

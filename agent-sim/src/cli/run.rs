@@ -4,11 +4,11 @@ use super::eval::notes;
 use super::fields::{self, Fields};
 use super::nodes::status_rows;
 use super::origin::origin;
-use super::progress::{Progress, tell};
+use super::progress::Progress;
 use super::replay::{EPISODE, POLICY, SCENARIO, STEPS};
 use super::rig_args::RigArgs;
 use super::scenario_args::ScenarioArgs;
-use super::{VERSION, print, provenance, use_threads};
+use super::{VERSION, print, provenance, say_beforehand, use_threads};
 use crate::controller::{Controller, Experiment};
 use crate::episode::BlownUp;
 use crate::fault::Fault;
@@ -133,9 +133,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     };
     let begin = |path: &PathBuf| Fields::create(path, problem, &episode, team.steps, agents);
     let mut fields = args.fields.as_ref().map(begin).transpose()?;
-    if let Some(resampled) = &resampled {
-        tell(&format!("note: {}: {resampled}", scenario.set));
-    }
+    say_beforehand(&scenario, &team, resampled.as_ref());
 
     let policy = team.parsed_policy();
     let experiment = team.experiment(policy.as_ref());

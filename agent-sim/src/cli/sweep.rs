@@ -1,10 +1,9 @@
 //! `agent-sim sweep`: how a swarm fares with more or fewer agents and with more or fewer faults.
 
 use super::eval::{evaluate, headline_name, notes};
-use super::progress::tell;
 use super::run::listing;
 use super::scenario_args::ScenarioArgs;
-use super::{VERSION, print, provenance, use_threads};
+use super::{VERSION, print, provenance, say_beforehand, use_threads};
 use crate::controller::{Controller, Experiment};
 use crate::fault::{Fault, Who, life::CRASH};
 use crate::report::html::Page;
@@ -141,9 +140,7 @@ pub fn sweep(args: &SweepArgs, problems: &Problems) -> anyhow::Result<()> {
         }
     }
     let episodes = scenario.episodes(&team, Some(args.episodes))?;
-    if let Some(resampled) = scenario.resampled(&team)? {
-        tell(&format!("note: {}: {resampled}", scenario.set));
-    }
+    say_beforehand(&scenario, &team, scenario.resampled(&team)?.as_ref());
 
     let folder = args.out.clone();
     let folder = folder.unwrap_or_else(|| format!("out/sweep-{}", team.problem.name).into());

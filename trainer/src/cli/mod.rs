@@ -3,17 +3,18 @@
 mod backend;
 mod bench;
 mod oracle;
+mod step;
 mod train;
 
 use crate::checkpoint::Checkpoint;
 use crate::entry::{Entries, Entry};
-use crate::export;
+use crate::{export, inspect};
 use agent_core::policy::{Encoding, Governor, MAGIC};
 use anyhow::{Context, Result};
 use artifacts::output::write_whole;
 use artifacts::policy_file::{self, PolicyFile};
 use clap::{Parser, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Learns one shared policy for a swarm by differentiating through the field it controls.
@@ -30,6 +31,7 @@ Examples:
   trainer export runs/heat-1d/best -o my.policy      freeze the best policy for agents
   trainer export my.policy --weights int8 -o small.policy   a third of the size
   trainer inspect my.policy                          what is in it
+  trainer step my.policy                             what it makes of its own probe
   trainer oracle heat-1d                             what could be reached at best
   trainer bench heat-1d --against-jax                seconds per step, beside JAX"
 )]
@@ -69,6 +71,8 @@ enum Command {
         /// The blob.
         policy: PathBuf,
     },
+    /// Print what a policy makes of one observation: features, outputs, action.
+    Step(step::Arguments),
     /// Seek the best actions for known episodes: what is possible with full knowledge.
     Oracle(oracle::Arguments),
     /// Time training steps.
@@ -111,6 +115,7 @@ pub fn knows(word: &str) -> bool {
 fn carry_out(command: Command, entries: &Entries) -> Result<()> {
     match command {
         Command::Train(arguments) => train::run(arguments, entries),
+        Command::Step(arguments) => step::run(&arguments),
         Command::Oracle(arguments) => oracle::run(arguments, entries),
         Command::Bench(arguments) => bench::run(arguments, entries),
         Command::Export {
@@ -143,17 +148,26 @@ fn carry_out(command: Command, entries: &Entries) -> Result<()> {
             Ok(())
         }
         Command::Inspect { policy } => {
-            let shown = policy.display();
-            let blob = std::fs::read(&policy).with_context(|| {
-                format!("cannot read policy '{shown}'; give the path of an exported policy")
-            })?;
-            let text = export::describe(&blob).with_context(|| {
-                format!("'{shown}' is not a policy this trainer can read; export it again")
-            })?;
+            let file = opened(&policy)?;
+            let text = inspect::describe(&file, entries).with_context(|| unreadable(&policy))?;
             print!("{text}");
             Ok(())
         }
     }
+}
+
+/// The bytes of a policy.
+fn opened(path: &Path) -> Result<PolicyFile> {
+    let shown = path.display();
+    let blob = std::fs::read(path).with_context(|| {
+        format!("cannot read policy '{shown}'; give the path of an exported policy")
+    })?;
+    Ok(PolicyFile::new(&blob, shown.to_string()))
+}
+
+fn unreadable(path: &Path) -> String {
+    let shown = path.display();
+    format!("'{shown}' is not a policy this trainer can read; export it again")
 }
 
 /// One thread per core, or as many as asked for; results do not depend on it.

@@ -1,0 +1,395 @@
+//! A policy blob for people to look at: what is in it, and what it makes of one observation.
+
+use crate::entry::Entries;
+use agent_core::agent::{Action, AgentState};
+use agent_core::message::{Observation, Overview, Patch, Samples, Span};
+use agent_core::policy::{Activation, Dense, Governor, Norm, Policy};
+use anyhow::{Context, Result};
+use artifacts::policy_file::{self, PolicyFile, off_beat, self_test};
+use std::fmt::Write;
+
+/// The text of `inspect`.
+pub fn describe(file: &PolicyFile, entries: &Entries) -> Result<String> {
+    let blob = file.bytes();
+    let policy = file.parse()?;
+    let header = policy.header();
+    // Checked by the parser: bytes 8 to 11 of every blob.
+    let format = blob.get(8).copied().unwrap_or_default();
+    let mut out = String::new();
+    let mut line =
+        |name: &str, value: String| writeln!(out, "{name:<16}{value}").context("no memory");
+    line("problem", header.problem.to_owned())?;
+    line("format", format.to_string())?;
+    let sensing = &header.sensing;
+    let channels: Vec<String> = sensing
+        .channels
+        .iter()
+        .map(|c| format!("{c:?}").to_lowercase())
+        .collect();
+    line(
+        "sensing",
+        format!(
+            "window of {} cells → {} samples of {}, errors within ±{}",
+            match sensing.axes {
+                1 => sensing.window.to_string(),
+                _ => format!("{0} × {0}", sensing.window),
+            },
+            sensing.samples,
+            channels.join(" and "),
+            sensing.error_limit
+        ),
+    )?;
+    if let Some([rows, columns]) = sensing.wide {
+        line(
+            "wide view",
+            format!("{rows} × {columns} cells of the whole domain"),
+        )?;
+    }
+    let network = &header.network;
+    let activation = |activation| match activation {
+        Activation::Identity => "identity",
+        Activation::Tanh => "tanh",
+        Activation::Relu => "relu",
+    };
+    let norm = |norm| match norm {
+        Norm::None => "",
+        Norm::Soft => "soft-norm ",
+    };
+    let show = |layers: &[Dense]| {
+        let each = layers.iter().map(|l| {
+            let (norm, activation) = (norm(l.norm), activation(l.activation));
+            format!("{}→{} {norm}{activation}", l.inputs, l.outputs)
+        });
+        each.collect::<Vec<_>>().join(", ")
+    };
+    for c in &network.convolutions {
+        let (from, to, stride, padding) = (c.inputs, c.outputs, c.stride, c.padding);
+        line(
+            "convolution",
+            format!(
+                "3 × 3, {from}→{to} channels, stride {stride}, padding {padding}, {}",
+                activation(c.activation)
+            ),
+        )?;
+    }
+    if !network.convolutions.is_empty() {
+        let flattened = match network.flatten {
+            Norm::None => "as it is",
+            Norm::Soft => "soft-norm",
+        };
+        line("flattening", flattened.to_owned())?;
+    }
+    line("branch", show(&network.branch))?;
+    let frequencies: Vec<String> = network.frequencies.iter().map(f32::to_string).collect();
+    line(
+        "trunk",
+        format!(
+            "sin, cos of πf·position, f = {}; {}",
+            frequencies.join(" "),
+            show(&network.trunk)
+        ),
+    )?;
+    line("fusion", format!("{:?}", network.fusion).to_lowercase())?;
+    line("weights", policy_file::name(network.encoding).to_owned())?;
+    line("head", show(&network.head))?;
+    line("parameters", policy.parameters_len().to_string())?;
+    line(
+        "work",
+        format!("{} multiply-accumulates per step", policy.macs()),
+    )?;
+    line("size", format!("{} bytes", blob.len()))?;
+    line(
+        "working memory",
+        format!("{} bytes", 4 * policy.workspace_len()),
+    )?;
+    let limits = &header.limits;
+    let limit = |value: Option<f32>| value.map_or("none".to_owned(), |v| format!("±{v}"));
+    let axes = usize::from(sensing.axes).min(2);
+    line(
+        "limits",
+        format!(
+            "force {}, velocity {}, position {:?} to {:?}",
+            limit(limits.force),
+            limit(limits.velocity),
+            &limits.low[..axes],
+            &limits.high[..axes]
+        ),
+    )?;
+    for (name, rate) in [
+        ("force", limits.force_rate),
+        ("velocity", limits.velocity_rate),
+    ] {
+        if let Some(rate) = rate {
+            line("rate", format!("{name} changes by at most {rate} a second"))?;
+        }
+    }
+    if let Some(Governor { growth, floor }) = limits.governor {
+        line(
+            "governor",
+            format!(
+                "eases what overshoots, to 1/{} at least; back by {growth} a step",
+                1.0 / floor
+            ),
+        )?;
+    }
+    for disc in &limits.keep_out {
+        let ([x, y], radius) = (disc.centre, disc.radius);
+        line("keep-out", format!("({x}, {y}), radius {radius}"))?;
+    }
+    let timing = &header.timing;
+    line(
+        "timing",
+        format!(
+            "every {} µs; holds after {} µs, fails safe after {} µs without input",
+            timing.period_us, timing.late_us, timing.fail_safe_us
+        ),
+    )?;
+    let published = entries.by_name(header.problem).ok();
+    if let Some(off_beat) = published.and_then(|entry| off_beat(&policy, entry.problem)) {
+        line("WARNING", off_beat)?;
+    }
+    line(
+        "self-test",
+        match (header.probe, self_test(&policy)) {
+            (None, _) => "none; trainer export writes the policy anew, with one".to_owned(),
+            (Some(_), Ok(())) => "passed here".to_owned(),
+            (Some(_), Err(why)) => format!("FAILED here, agents will refuse it: {why}"),
+        },
+    )?;
+    let from = &header.provenance;
+    let revision = if from.revision.is_empty() { "" } else { " at " };
+    line(
+        "provenance",
+        format!(
+            "{}{revision}{}, seed {}, {} steps",
+            from.tool, from.revision, from.seed, from.steps
+        ),
+    )?;
+    line("SHA-256", file.hash())?;
+    line(
+        "CRC-32",
+        format!("{:08x} over {} bytes", policy.id().crc, policy.id().length),
+    )?;
+    Ok(out)
+}
+
+/// What an agent is shown once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shown {
+    /// The field's cells around it, halo included, row-major.
+    pub field: Vec<f32>,
+    /// The target's; none where the policy has no target.
+    pub target: Vec<f32>,
+    /// The coarse picture of the field; none where the policy has none.
+    pub wide_field: Vec<f32>,
+    /// The target's.
+    pub wide_target: Vec<f32>,
+    /// First and last cell of the patch inside the domain, along each axis.
+    pub inside: [Span; 2],
+    /// Where it is; 0 along an axis that is not there.
+    pub position: [f32; 2],
+}
+
+impl Shown {
+    /// Nothing but zeros, all inside the domain: as much of everything as the policy asks for.
+    pub fn nothing(policy: &Policy) -> Self {
+        let sensing = &policy.header().sensing;
+        let with_target = |cells| if sensing.target { cells } else { 0 };
+        let whole = Span {
+            first: 0,
+            last: sensing.window + 1,
+        };
+        let (cells, wide) = (policy.patch_len(), sensing.wide_len());
+        Self {
+            field: vec![0.0; cells],
+            target: vec![0.0; with_target(cells)],
+            wide_field: vec![0.0; wide],
+            wide_target: vec![0.0; with_target(wide)],
+            inside: match sensing.axes {
+                1 => [whole, Span::default()],
+                _ => [whole; 2],
+            },
+            position: policy.header().limits.low,
+        }
+    }
+
+    /// What the policy's probe is shown, if it has one.
+    pub fn probe(policy: &Policy) -> Option<Self> {
+        let (observation, _) = policy.probe()?;
+        let owned = |samples: Samples| samples.iter().collect();
+        let Patch {
+            field,
+            target,
+            inside,
+            wide,
+        } = observation.patch;
+        Some(Self {
+            field: owned(field),
+            target: owned(target),
+            wide_field: owned(wide.field),
+            wide_target: owned(wide.target),
+            inside,
+            position: observation.position,
+        })
+    }
+
+    fn observation(&self) -> Observation<'_> {
+        Observation {
+            now_us: 0,
+            position: self.position,
+            patch: Patch {
+                field: Samples::new(&self.field),
+                target: Samples::new(&self.target),
+                inside: self.inside,
+                wide: Overview {
+                    field: Samples::new(&self.wide_field),
+                    target: Samples::new(&self.wide_target),
+                },
+            },
+        }
+    }
+}
+
+/// What a policy makes of one observation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Made {
+    /// The network's input, in the format's order.
+    pub features: Vec<f32>,
+    /// The network's outputs before tanh, force first.
+    pub outputs: Vec<f32>,
+    /// What an agent does that has seen nothing before.
+    pub action: Action,
+}
+
+/// Runs one step; none if what is shown is no valid observation of this policy.
+pub fn step(policy: &Policy, shown: &Shown) -> Option<Made> {
+    let mut workspace = vec![0.0; policy.workspace_len()];
+    let observation = shown.observation();
+    let mut features = vec![0.0; policy.features_len()];
+    policy.features(&observation.patch, &mut workspace, &mut features)?;
+    let outputs = policy.outputs(&observation, &mut workspace)?;
+    let header = policy.header();
+    let axes = usize::from(header.sensing.axes);
+    let limits = &header.limits;
+    let count = usize::from(limits.force.is_some()) + limits.velocity.map_or(0, |_| axes);
+    let action = AgentState::new().step(policy, &mut workspace, &observation);
+    Some(Made {
+        features,
+        outputs: outputs.into_iter().take(count).collect(),
+        action,
+    })
+}
+
+impl Made {
+    /// The text of `step`.
+    pub fn text(&self, policy: &Policy) -> String {
+        let header = policy.header();
+        let sensing = &header.sensing;
+        let mut out = String::new();
+        let mut line = |name: &str, values: &[f32]| {
+            let values: Vec<String> = values.iter().map(f32::to_string).collect();
+            // Writing to a string does not fail.
+            let _ = writeln!(out, "{name:<16}{}", values.join(" "));
+        };
+        let near = self.features.len() - sensing.wide_len();
+        let (near, wide) = self.features.split_at(near);
+        match sensing.axes {
+            1 => {
+                let channels = near.chunks(usize::from(sensing.samples));
+                for (channel, values) in sensing.channels.iter().zip(channels) {
+                    line(&format!("{channel:?}").to_lowercase(), values);
+                }
+            }
+            _ => {
+                let row = usize::from(sensing.window) * sensing.channels.len();
+                for (k, values) in near.chunks(row).enumerate() {
+                    line(&format!("row {k}"), values);
+                }
+            }
+        }
+        if !wide.is_empty() {
+            line("wide view", wide);
+        }
+        line("outputs", &self.outputs);
+        let bits: Vec<String> = (self.outputs.iter())
+            .map(|v| format!("{:08x}", v.to_bits()))
+            .collect();
+        let axes = usize::from(sensing.axes);
+        let Action {
+            force,
+            velocity,
+            mode,
+        } = self.action;
+        let _ = writeln!(out, "{:<16}{}", "their bits", bits.join(" "));
+        let _ = writeln!(
+            out,
+            "{:<16}{mode:?}: force {force}, velocity {:?}",
+            "action",
+            &velocity[..axes.min(2)]
+        );
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::published::entries;
+
+    fn golden(bytes: &[u8]) -> PolicyFile {
+        PolicyFile::new(bytes, "golden".to_owned())
+    }
+
+    /// Two convolutions on a window of 6, 3→4 and 4→5 channels, a layer of 16 on what is left of them, a
+    /// trunk of 8 and a head of 3.
+    #[test]
+    fn convolutions_count_and_are_shown() {
+        let file = golden(include_bytes!(
+            "../../agent-core/tests/golden/format-3-convolutions.policy"
+        ));
+        let text = describe(&file, &entries()).unwrap();
+        let policy = Policy::parse(file.bytes()).unwrap();
+        let network = &policy.header().network;
+        let convolutions: usize = (network.convolutions.iter())
+            .map(|c| (9 * usize::from(c.inputs) + 1) * usize::from(c.outputs))
+            .sum();
+        let dense: usize = (network
+            .branch
+            .iter()
+            .chain(&network.trunk)
+            .chain(&network.head))
+        .map(|l| (usize::from(l.inputs) + 1) * usize::from(l.outputs))
+        .sum();
+        for words in [
+            format!("parameters      {}", convolutions + dense),
+            "format          3".to_owned(),
+            "flattening      soft-norm".to_owned(),
+            "padding 1, relu".to_owned(),
+            "→3 identity".to_owned(),
+            format!("SHA-256         {}", file.hash()),
+        ] {
+            assert!(text.contains(&words), "no '{words}' in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_step_on_the_probe_gives_what_the_blob_expects() {
+        for bytes in [
+            &include_bytes!("../../agent-core/tests/golden/format-3-convolutions.policy")[..],
+            include_bytes!("../../agent-core/tests/golden/format-3-int8-plane.policy"),
+            include_bytes!("../../agent-core/tests/golden/format-4-force.policy"),
+        ] {
+            let file = golden(bytes);
+            let policy = Policy::parse(file.bytes()).unwrap();
+            let (_, probe) = policy.probe().unwrap();
+            let made = step(&policy, &Shown::probe(&policy).unwrap()).unwrap();
+            for (output, expected) in made.outputs.iter().zip(probe.expected) {
+                assert_eq!(output.to_le_bytes(), expected);
+            }
+            assert_eq!(made.features.len(), policy.features_len());
+            let text = made.text(&policy);
+            let bits = format!("{:08x}", made.outputs[0].to_bits());
+            assert!(text.contains(&bits) && text.contains("Active"), "{text}");
+        }
+    }
+}
