@@ -68,7 +68,8 @@ impl Blob {
     }
 }
 
-/// What one observation holds; borrowed by [`Scene::observation`].
+/// What one observation holds; borrowed by [`Scene::observation`]. (`artifacts` has such a type, and with it
+/// all problems, which nothing here needs.)
 pub struct Scene {
     now_us: u64,
     position: [f32; 2],

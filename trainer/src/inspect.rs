@@ -2,7 +2,7 @@
 
 use crate::entry::Entries;
 use agent_core::agent::{Action, AgentState};
-use agent_core::message::{Observation, Overview, Patch, Samples, Span};
+use agent_core::message::Observation;
 use agent_core::policy::{Activation, Dense, Governor, Norm, Policy};
 use anyhow::{Context, Result};
 use artifacts::policy_file::{self, PolicyFile, off_beat, self_test};
@@ -173,83 +173,6 @@ pub fn describe(file: &PolicyFile, entries: &Entries) -> Result<String> {
     Ok(out)
 }
 
-/// What an agent is shown once.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Shown {
-    /// The field's cells around it, halo included, row-major.
-    pub field: Vec<f32>,
-    /// The target's; none where the policy has no target.
-    pub target: Vec<f32>,
-    /// The coarse picture of the field; none where the policy has none.
-    pub wide_field: Vec<f32>,
-    /// The target's.
-    pub wide_target: Vec<f32>,
-    /// First and last cell of the patch inside the domain, along each axis.
-    pub inside: [Span; 2],
-    /// Where it is; 0 along an axis that is not there.
-    pub position: [f32; 2],
-}
-
-impl Shown {
-    /// Nothing but zeros, all inside the domain: as much of everything as the policy asks for.
-    pub fn nothing(policy: &Policy) -> Self {
-        let sensing = &policy.header().sensing;
-        let with_target = |cells| if sensing.target { cells } else { 0 };
-        let whole = Span {
-            first: 0,
-            last: sensing.window + 1,
-        };
-        let (cells, wide) = (policy.patch_len(), sensing.wide_len());
-        Self {
-            field: vec![0.0; cells],
-            target: vec![0.0; with_target(cells)],
-            wide_field: vec![0.0; wide],
-            wide_target: vec![0.0; with_target(wide)],
-            inside: match sensing.axes {
-                1 => [whole, Span::default()],
-                _ => [whole; 2],
-            },
-            position: policy.header().limits.low,
-        }
-    }
-
-    /// What the policy's probe is shown, if it has one.
-    pub fn probe(policy: &Policy) -> Option<Self> {
-        let (observation, _) = policy.probe()?;
-        let owned = |samples: Samples| samples.iter().collect();
-        let Patch {
-            field,
-            target,
-            inside,
-            wide,
-        } = observation.patch;
-        Some(Self {
-            field: owned(field),
-            target: owned(target),
-            wide_field: owned(wide.field),
-            wide_target: owned(wide.target),
-            inside,
-            position: observation.position,
-        })
-    }
-
-    fn observation(&self) -> Observation<'_> {
-        Observation {
-            now_us: 0,
-            position: self.position,
-            patch: Patch {
-                field: Samples::new(&self.field),
-                target: Samples::new(&self.target),
-                inside: self.inside,
-                wide: Overview {
-                    field: Samples::new(&self.wide_field),
-                    target: Samples::new(&self.wide_target),
-                },
-            },
-        }
-    }
-}
-
 /// What a policy makes of one observation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Made {
@@ -262,17 +185,16 @@ pub struct Made {
 }
 
 /// Runs one step; none if what is shown is no valid observation of this policy.
-pub fn step(policy: &Policy, shown: &Shown) -> Option<Made> {
+pub fn step(policy: &Policy, observation: &Observation) -> Option<Made> {
     let mut workspace = vec![0.0; policy.workspace_len()];
-    let observation = shown.observation();
     let mut features = vec![0.0; policy.features_len()];
     policy.features(&observation.patch, &mut workspace, &mut features)?;
-    let outputs = policy.outputs(&observation, &mut workspace)?;
+    let outputs = policy.outputs(observation, &mut workspace)?;
     let header = policy.header();
     let axes = usize::from(header.sensing.axes);
     let limits = &header.limits;
     let count = usize::from(limits.force.is_some()) + limits.velocity.map_or(0, |_| axes);
-    let action = AgentState::new().step(policy, &mut workspace, &observation);
+    let action = AgentState::new().step(policy, &mut workspace, observation);
     Some(Made {
         features,
         outputs: outputs.into_iter().take(count).collect(),
@@ -381,8 +303,8 @@ mod tests {
         ] {
             let file = golden(bytes);
             let policy = Policy::parse(file.bytes()).unwrap();
-            let (_, probe) = policy.probe().unwrap();
-            let made = step(&policy, &Shown::probe(&policy).unwrap()).unwrap();
+            let (observation, probe) = policy.probe().unwrap();
+            let made = step(&policy, &observation).unwrap();
             for (output, expected) in made.outputs.iter().zip(probe.expected) {
                 assert_eq!(output.to_le_bytes(), expected);
             }

@@ -1,5 +1,6 @@
 //! Trainings that are stopped, killed and resumed, and commands that must refuse.
 
+use artifacts::observation::OwnedObservation;
 use artifacts::policy_file::PolicyFile;
 use burn::tensor::Device;
 use problem::npy;
@@ -9,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use trainer::checkpoint::Checkpoint;
 use trainer::engine::Engine;
-use trainer::inspect::{self, Shown};
+use trainer::inspect;
 use trainer::learn::{TrainConfig, Trainer};
 use trainer::policy::{PolicyConfig, Sight};
 use trainer::published::entries;
@@ -396,10 +397,10 @@ fn a_policy_is_exported_whole_and_inspected() {
     assert!(text.contains(&file.hash()), "{text}");
     // One step on a patch of its own: the outputs are the agent's, to the bit.
     let policy = file.policy(ENTRY.problem).unwrap();
-    let mut shown = Shown::nothing(&policy);
+    let mut shown = OwnedObservation::blank(&policy);
     shown.field = (0..shown.field.len()).map(|k| 0.1 * k as f32).collect();
     shown.position[0] = 0.4;
-    let made = inspect::step(&policy, &shown).unwrap();
+    let made = inspect::step(&policy, &shown.as_observation()).unwrap();
     let patch = folder.path().join("patch.npy");
     std::fs::write(&patch, npy::encode(&[shown.field.len()], &shown.field)).unwrap();
     let step = [

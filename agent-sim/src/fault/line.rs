@@ -1,11 +1,10 @@
 //! Faults of the line that carries observations to an agent.
 
-use super::{
-    Act, Descriptor, Group, OwnedObservation, Parameter, Presence, Scope, Sort, When, Whom, percent,
-};
+use super::{Act, Descriptor, Group, Parameter, Presence, Scope, Sort, When, Whom, percent};
 use crate::link::{Link, LinkError};
 use agent_core::agent::Action;
 use agent_core::message::{Command, FrameError, Observation, decode_frame, encode_frame};
+use artifacts::observation::OwnedObservation;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 

@@ -44,7 +44,6 @@ mod descriptor;
 mod error;
 pub mod life;
 pub mod line;
-mod owned;
 mod parameter;
 mod plan;
 #[cfg(test)]
@@ -61,7 +60,6 @@ pub use clock::{Clock, OwnTime};
 pub use descriptor::{Act, Descriptor, Group, Hit, When, Whom, Wrap, listing, names};
 pub use error::BadFault;
 pub use life::Crash;
-pub use owned::OwnedObservation;
 pub use parameter::{Parameter, Presence, Range, Sort};
 pub(crate) use plan::draw_count;
 pub use plan::{Plan, Run};

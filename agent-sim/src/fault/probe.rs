@@ -1,9 +1,9 @@
 //! An agent for tests: it writes down what reaches it and answers with the time.
 
-use super::OwnedObservation;
 use crate::link::{Link, LinkError};
 use agent_core::agent::{Action, Mode};
 use agent_core::message::{Observation, Patch, Span};
+use artifacts::observation::OwnedObservation;
 use std::sync::{Arc, Mutex};
 
 /// One control interval in these tests.

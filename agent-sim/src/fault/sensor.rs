@@ -2,13 +2,11 @@
 //! stay right. The coarse picture of the whole is sensed as the patch is: its cells get the same
 //! noise, offset and gaps, drawn for each agent by itself, and freeze with it.
 
-use super::{
-    Act, Descriptor, Group, OwnedObservation, Parameter, Presence, Range, Scope, Sort, When, Whom,
-    percent,
-};
+use super::{Act, Descriptor, Group, Parameter, Presence, Range, Scope, Sort, When, Whom, percent};
 use crate::link::{Link, LinkError};
 use agent_core::agent::Action;
 use agent_core::message::{Observation, Overview, Patch, Samples};
+use artifacts::observation::OwnedObservation;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};

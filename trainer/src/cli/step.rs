@@ -1,10 +1,11 @@
 //! `trainer step`.
 
 use super::{opened, unreadable};
-use crate::inspect::{Shown, step};
+use crate::inspect::step;
 use agent_core::message::Span;
 use agent_core::policy::Policy;
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use artifacts::observation::OwnedObservation;
 use problem::npy;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -64,11 +65,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let policy = file.parse().with_context(|| unreadable(path))?;
     let shown = match &arguments.patch {
         Some(patch) => arguments.shown(&policy, patch)?,
-        None => Shown::probe(&policy).ok_or_else(|| {
-            anyhow!("this policy has no probe; give --patch and --position, or export it again")
-        })?,
+        None => {
+            let (probe, _) = policy.probe().context(
+                "this policy has no probe; give --patch and --position, or export it again",
+            )?;
+            OwnedObservation::from(&probe)
+        }
     };
-    let made = step(&policy, &shown).context(
+    let made = step(&policy, &shown.as_observation()).context(
         "this is no valid observation: a value that features depend on is not finite, or --inside \
          leaves the patch",
     )?;
@@ -93,13 +97,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 impl Arguments {
     /// What the flags show.
-    fn shown(&self, policy: &Policy, patch: &Path) -> Result<Shown> {
+    fn shown(&self, policy: &Policy, patch: &Path) -> Result<OwnedObservation> {
         let sensing = &policy.header().sensing;
         let axes = usize::from(sensing.axes);
         let side = vec![usize::from(sensing.window) + 2; axes];
         let blocks = sensing.wide.map(|cells| cells.map(usize::from));
         let blocks = blocks.map(|cells| cells[..axes].to_vec());
-        let mut shown = Shown::nothing(policy);
+        let mut shown = OwnedObservation::blank(policy);
         shown.field = values(patch, "--patch", &side)?;
         if let Some(target) = &self.target {
             ensure!(
