@@ -31,11 +31,12 @@ use crate::{
 /// it takes mostly is a hundredth of that.
 pub const DEADLINE: Duration = Duration::from_secs(2);
 
-/// Frames between two greetings.
-const VOLLEY: u64 = 64;
+/// Frames between two greetings. Few: what a greeting waits for is mostly the bytes before it on the
+/// line, which are the emulator's work and not the node's.
+const VOLLEY: u64 = 16;
 
 /// Volleys between two looks at how the node acts.
-const LOOK_EVERY: u64 = 256;
+const LOOK_EVERY: u64 = 1024;
 
 /// Observations in one such look.
 const STEPS: u32 = 16;
