@@ -6,8 +6,8 @@ use clap::Args;
 
 use crate::{
     command::succeed,
-    firmware::{built_apart, target},
-    stages::cargo,
+    firmware::built_apart,
+    stages::{cargo, checking_cargo},
 };
 
 #[derive(Args)]
@@ -19,14 +19,20 @@ pub struct Options {
 
 /// Builds and runs it.
 pub fn run(options: &Options) -> Result<()> {
-    let mut bench = cargo();
-    bench.args(["run", "--manifest-path", "bench/host/Cargo.toml"]);
-    bench.arg("--target-dir");
-    match options.smoke {
+    let mut bench = match options.smoke {
         // Among what tests have built are some of tract's dependencies.
-        true => bench.arg(target()).args(["--", "--smoke"]),
-        false => bench.arg(built_apart("host-bench")).arg("--release"),
+        true => checking_cargo("run"),
+        false => {
+            let mut bench = cargo();
+            let folder = built_apart("host-bench");
+            bench.args(["run", "--release", "--target-dir"]).arg(folder);
+            bench
+        }
     };
+    bench.args(["--manifest-path", "bench/host/Cargo.toml"]);
+    if options.smoke {
+        bench.args(["--", "--smoke"]);
+    }
     // tract makes errors on its way that nobody sees; their backtraces would count against it.
     succeed(bench.env("RUST_BACKTRACE", "0"))
 }

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use std::{env::consts::EXE_SUFFIX, process::Command};
 
-use crate::{firmware::target, stages::cargo};
+use crate::stages::{cargo, checked};
 
 /// Which build of them is started.
 #[derive(Debug, Clone, Copy)]
@@ -26,12 +26,12 @@ impl Build {
                 Ok(command)
             }
             Self::Tested => {
-                let built = target()
+                let built = checked()
                     .join("debug")
                     .join(format!("{program}{EXE_SUFFIX}"));
                 ensure!(
                     built.is_file(),
-                    "there is no {}: `cargo test --workspace` builds it",
+                    "there is no {}: `cargo xtask test` builds it",
                     built.display()
                 );
                 Ok(Command::new(built))

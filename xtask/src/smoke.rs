@@ -19,7 +19,7 @@ use crate::{
     firmware::{target, target_folder},
     programs::Build,
     setup,
-    stages::host_cargo,
+    stages::checking_cargo,
 };
 
 /// How a documented command is run.
@@ -388,7 +388,7 @@ fn perform(command: &str, folder: &Path) -> Result<()> {
         .collect();
     match words[..] {
         ["cargo", "xtask", ..] => crate::perform(Cli::try_parse_from(&words[1..])?, Build::Tested),
-        ["cargo", ref arguments @ ..] => succeed(host_cargo().args(arguments)),
+        ["cargo", command, ref arguments @ ..] => succeed(checking_cargo(command).args(arguments)),
         [program @ ("agent-sim" | "trainer"), ref arguments @ ..] => {
             let mut command = Build::Tested.program(program, program)?;
             succeed_in(folder, command.args(arguments))

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all stages, each with its time, and a summary.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::{
     env,
     ffi::OsString,
@@ -16,7 +16,7 @@ use crate::{
     board::{Board, Image},
     c_library,
     command::{held, say, succeed},
-    firmware::{self, root, target},
+    firmware::{self, built_apart, root},
     fuzz::{self, Fuzzer},
     sanitize,
     setup::{self, Toolchain},
@@ -49,6 +49,9 @@ const OWN_EQUATION: &str = "examples/own-equation/Cargo.toml";
 /// Modules that a macro declares, which `cargo fmt` does not see.
 const PUBLISHED: [&str; 2] = ["problem/src/published", "trainer/src/published"];
 
+/// Clippy as a compiler.
+const CLIPPY: &str = "clippy-driver";
+
 /// How long each fuzz target is run.
 const FUZZ_SECONDS: u64 = 20;
 
@@ -57,11 +60,25 @@ pub fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or("cargo".into()))
 }
 
-/// The same for the workspace on this machine. In CI each crate is compiled once, and nobody debugs it:
-/// what would make the second time quicker costs time and disk, and so do the lines of calls. (A panic
-/// names its own without them.)
-pub fn host_cargo() -> Command {
+/// What is compiled for this machine to be tested, by [`checking_cargo`] and nothing else.
+pub fn checked() -> PathBuf {
+    built_apart("checked")
+}
+
+/// The same for what is tested on this machine. It compiles with clippy, which is the compiler with more
+/// lints: linting and compiling one after the other reads all dependencies twice. What clippy warns of
+/// does not compile; what is in the folder has passed.
+///
+/// In CI each crate is compiled once, and nobody debugs it: what would make the second time quicker costs
+/// time and disk, and so do the lines of calls. (A panic names its own without them.)
+pub fn checking_cargo(command: &str) -> Command {
     let mut cargo = cargo();
+    cargo
+        .args([command, "--target-dir"])
+        .arg(checked())
+        .env("RUSTC_WRAPPER", CLIPPY)
+        // As `cargo clippy` hands on what follows its `--`.
+        .env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__");
     if in_ci() {
         cargo.env("CARGO_INCREMENTAL", "0");
         cargo.env("CARGO_PROFILE_DEV_DEBUG", "0");
@@ -82,11 +99,13 @@ pub fn run() -> Result<()> {
         let beside = log.beside();
         let tools = &tools;
         scope.spawn(move || {
+            let nodes = Nodes::build(&beside, tools);
             // Nobody is there to hear of it only if the other lane has panicked.
-            let _ = built.send(Nodes::build(&beside, tools));
+            let _ = built.send(nodes.clone());
             checks_of_agent_core(&beside);
+            own_equation(&beside, &nodes);
         });
-        workspace(&log, tools, &images);
+        workspace(&log, &images);
     });
     log.finish()
 }
@@ -135,74 +154,60 @@ fn format() -> Result<()> {
 
 /// The workspace on this machine: lints, tests, and the commands that are documented. Tests on boards
 /// wait for their images.
-fn workspace(log: &Log, tools: &Tools, images: &mpsc::Receiver<Nodes>) {
-    log.stage("lints", || {
-        let lints = [
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--features",
-            GPU,
-            "--",
-            "-D",
-            "warnings",
-        ];
-        succeed(host_cargo().args(lints))
-    });
+fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
     let tests = || {
-        let mut tests = host_cargo();
-        tests.args(["test", "--workspace", "--no-fail-fast", "--features", GPU]);
+        let mut tests = checking_cargo("test");
+        tests.args(["--workspace", "--no-fail-fast", "--features", GPU]);
         tests
     };
-    log.stage("tests, compiled", || succeed(tests().arg("--no-run")));
+    log.stage("lints, tests compiled", || {
+        succeed(Command::new(CLIPPY).arg("--version"))
+            .context("clippy is not here: `rustup component add clippy` installs it")?;
+        // Benchmarks too, which the tests leave out.
+        succeed(tests().args(["--no-run", "--all-targets"]))
+    });
 
     let nodes = images.recv().unwrap_or_default();
-    let images = nodes.images.filter(|_| tools.emulator);
-    if images.is_none() {
+    if nodes.images.is_none() {
         log.skip(
             "tests on the emulated boards",
             anyhow!("they need the images and the emulator"),
         );
     }
-    let examples = nodes.examples.filter(|_| tools.emulator);
-    if examples.is_none() {
+    if nodes.examples.is_none() {
         log.skip(
             "tests of the example in C",
             anyhow!("they need both compilers for the node and the emulator"),
         );
     }
-    let boards = images.iter().flatten();
-    let boards = boards.filter_map(|(image, elf)| Some((image.variable()?, elf)));
     log.stage("tests", || {
         let mut tests = tests();
         tests.env_remove(EXAMPLES_VARIABLE);
-        for variable in tested().filter_map(Image::variable) {
-            tests.env_remove(variable);
-        }
-        tests.envs(boards.clone());
+        nodes.show(&mut tests);
         if env::var_os(PATCHES_VARIABLE).is_none() {
             tests.env(PATCHES_VARIABLE, PATCHES);
         }
-        if let Some(examples) = &examples {
+        if let Some(examples) = &nodes.examples {
             tests.env(EXAMPLES_VARIABLE, examples);
         }
         succeed(&mut tests)
     });
-    log.stage("a problem in a user's crate", || {
-        // With the workspace's target folder, profile and features: what the tests built is used again.
-        let mut tests = host_cargo();
-        tests
-            .args(["test", "--manifest-path", OWN_EQUATION, "--features", "gpu"])
-            .arg("--target-dir")
-            .arg(target())
-            .envs(boards.clone());
-        succeed(&mut tests)
-    });
     log.stage("documented commands", || {
         smoke::run(&smoke::Here {
-            boards: images.is_some() && examples.is_some(),
+            boards: nodes.images.is_some() && nodes.examples.is_some(),
             gpu: setup::has_vulkan(),
         })
+    });
+}
+
+/// The example of a user's crate, with the workspace's folder, profile and features: what its tests were
+/// built with is used again.
+fn own_equation(log: &Log, nodes: &Nodes) {
+    log.stage("a problem in a user's crate", || {
+        let mut tests = checking_cargo("test");
+        tests.args(["--manifest-path", OWN_EQUATION, "--features", "gpu"]);
+        nodes.show(&mut tests);
+        succeed(&mut tests)
     });
 }
 
@@ -228,8 +233,8 @@ fn fuzz(log: &Log, program: &Path) -> Option<()> {
     Some(())
 }
 
-/// What is built for nodes, and tests run.
-#[derive(Default)]
+/// What is built for nodes, and can be run here.
+#[derive(Clone, Default)]
 struct Nodes {
     /// The example in C, small and fast.
     examples: Option<OsString>,
@@ -241,10 +246,21 @@ impl Nodes {
         let Some(toolchain) = &tools.toolchain else {
             return Self::default();
         };
+        let examples = tools.c_compiler.then(|| examples(log, toolchain)).flatten();
+        let images = images(log, toolchain);
         Self {
-            examples: tools.c_compiler.then(|| examples(log, toolchain)).flatten(),
-            images: images(log, toolchain),
+            examples: examples.filter(|_| tools.emulator),
+            images: images.filter(|_| tools.emulator),
         }
+    }
+
+    /// Tells tests where the images are, and of no others.
+    fn show(&self, tests: &mut Command) {
+        for variable in tested().filter_map(Image::variable) {
+            tests.env_remove(variable);
+        }
+        let images = self.images.iter().flatten();
+        tests.envs(images.filter_map(|(image, elf)| Some((image.variable()?, elf))));
     }
 }
 
