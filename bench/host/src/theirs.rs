@@ -64,7 +64,7 @@ impl Graph {
     fn source(&mut self, name: &str, layers: &[Dense]) -> Result<OutletId> {
         let first = layers.first().ok_or(anyhow!("no layers on {name}"))?;
         let fact = f32::fact([usize::from(first.inputs), 1]);
-        Ok(self.model.add_source(name, fact)?)
+        self.model.add_source(name, fact)
     }
 
     fn layers(&mut self, layers: &[Dense], mut x: OutletId) -> Result<OutletId> {
@@ -109,7 +109,7 @@ impl Graph {
     fn constant(&mut self, shape: &[usize], values: &[f32]) -> Result<OutletId> {
         self.nodes += 1;
         let tensor = Tensor::from_shape(shape, values)?;
-        Ok(self.model.add_const(format!("c{}", self.nodes), tensor)?)
+        self.model.add_const(format!("c{}", self.nodes), tensor)
     }
 
     fn wire(&mut self, op: impl Into<Box<dyn TypedOp>>, inputs: &[OutletId]) -> Result<OutletId> {
