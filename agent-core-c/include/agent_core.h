@@ -65,7 +65,7 @@ const char *agent_status_text(agent_status status);
 
 /* Memory for one agent, about 0.8 kB, wherever the caller wants it. Not to be copied or looked into.
  * Memory that agent_init was never called on must be zero, as static memory is. */
-#define AGENT_WORDS 96
+#define AGENT_WORDS 112
 struct agent {
     uint64_t words[AGENT_WORDS];
 };

@@ -7,7 +7,7 @@ use agent_core::message::{Overview, Patch, Samples, Span};
 use agent_core::policy::Policy;
 
 /// 8-byte words that hold an agent: `AGENT_WORDS` of the header.
-pub const AGENT_WORDS: usize = 96;
+pub const AGENT_WORDS: usize = 112;
 
 /// `struct agent` of the header: memory of the caller's, in which an agent is made.
 #[repr(C)]

@@ -18,7 +18,7 @@ use crate::governor::Easing;
 use crate::keep_out;
 use crate::message::{Observation, Patch};
 use crate::net;
-use crate::policy::{Limits, Policy};
+use crate::policy::{Limits, MAX_MEMORY, Policy};
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,8 @@ pub struct AgentState {
     force: f32,
     /// Of the outputs that drive the field: the force, or both velocities.
     easings: [Easing; 2],
+    /// What its policy keeps, see [`Memory`](crate::policy::Memory).
+    memory: [f32; MAX_MEMORY],
 }
 
 impl Default for AgentState {
@@ -98,6 +100,7 @@ impl AgentState {
             mode: Mode::Waiting,
             force: 0.0,
             easings: [Easing::NONE; 2],
+            memory: [0.0; MAX_MEMORY],
         }
     }
 
@@ -125,11 +128,22 @@ impl AgentState {
             clippy::manual_map,
             reason = "compilers may leave a closure in the baseline's instructions"
         )]
-        let shares = match policy.outputs(observation, workspace) {
+        let shares = match policy.outputs(observation, self.recall(policy, *now_us), workspace) {
             Some(outputs) => Some(outputs.map(net::share)),
             None => None,
         };
         self.act(policy, *now_us, shares)
+    }
+
+    /// What the agent remembers at `now_us`: nothing after so long without valid input that it has failed
+    /// safe, or would have if anyone had asked it what to do.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
+    pub(crate) fn recall(&mut self, policy: &Policy, now_us: u64) -> &mut [f32; MAX_MEMORY] {
+        let blind_us = now_us.saturating_sub(self.valid_at_us);
+        if blind_us >= u64::from(policy.header().timing.fail_safe_us) {
+            self.memory = [0.0; MAX_MEMORY];
+        }
+        &mut self.memory
     }
 
     /// Takes note of where the agent is; false if that is nowhere.

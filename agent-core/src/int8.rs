@@ -9,7 +9,9 @@
 //! quads of outputs; then [tiles](kernels::Tile), all inputs of the first quad of outputs first.
 
 use crate::net;
-use crate::policy::{Activation, Complaint, Dense, Fault, FieldName, Fusion, Network, Norm, field};
+use crate::policy::{
+    Activation, Complaint, Dense, Fault, FieldName, Fusion, Network, Norm, Outputs, field,
+};
 use agent_kernels as kernels;
 use kernels::{QUAD, SUM_LIMIT, Tile};
 
@@ -168,22 +170,23 @@ pub(crate) fn check_weights(
     Ok(())
 }
 
-/// From features (in `floats`, so many) and Fourier features (which `fourier` writes where it is
+/// From features and memory (in `floats`) and Fourier features (which `fourier` writes where it is
 /// told, and says how many) to the raw outputs. `joint` takes branch and trunk outputs.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
 pub(crate) fn infer(
     network: &Network,
     mut weights: &[f32],
-    features: usize,
     fourier: impl FnOnce(&mut [f32]) -> usize,
     joint: &mut [f32],
     floats: &mut [f32],
     words: &mut [f32],
-) -> Option<[f32; 3]> {
+    outputs: &mut Outputs,
+) -> Option<()> {
     let bits = head_bits(network, weights)?;
     let (seen, rest) = joint.split_at_mut_checked(half(network.branch.last()?.outputs))?;
     let placed = rest.get_mut(..half(network.trunk.last()?.outputs))?;
 
+    let features = usize::from(network.branch.first()?.inputs);
     let gain = largest(floats.get(..features)?);
     let inputs = Inputs {
         count: features,
@@ -237,15 +240,16 @@ pub(crate) fn infer(
     // Whole quads: the few outputs of the last layer are not.
     let sums = floats.get_mut(..padded(usize::from(last.outputs)))?;
     layer.sums(words.get(..half(last.inputs))?, 1.0, sums);
-    let mut outputs = [0.0; 3];
     for (out, sum) in outputs.iter_mut().zip(sums).take(usize::from(last.outputs)) {
         *out = *sum;
     }
     if last.norm == Norm::Soft {
-        let scale = net::soft_scale(&outputs);
-        outputs = outputs.map(|x| x * scale);
+        let scale = net::soft_scale(&outputs[..]);
+        for out in outputs {
+            *out *= scale;
+        }
     }
-    Some(outputs)
+    Some(())
 }
 
 /// Words of so many inputs.

@@ -238,13 +238,19 @@ pub fn tanh<V: Value>(x: V) -> V {
 /// What share of a limit an output means: tanh, which as we compute it may pass 1 by its error, cut
 /// to −1..1.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-#[expect(clippy::manual_clamp, reason = "`clamp` has an assertion in it")]
 pub fn share<V: Value>(x: V) -> V {
-    tanh(x).map(|y| match y {
+    tanh(x).map(cut)
+}
+
+/// The nearest value in −1..1.
+#[cfg_attr(target_arch = "x86_64", inline(always))]
+#[expect(clippy::manual_clamp, reason = "`clamp` has an assertion in it")]
+pub(crate) fn cut(y: f32) -> f32 {
+    match y {
         y if y > 1.0 => 1.0,
         y if y < -1.0 => -1.0,
         y => y,
-    })
+    }
 }
 
 /// Hyperbolic tangent of a value in −1..1, within 4e-7: what follows a soft normalisation.

@@ -6,7 +6,7 @@
 use crate::agent::{Action, AgentState};
 use crate::message::Observation;
 use crate::net;
-use crate::policy::Policy;
+use crate::policy::{Outputs, Policy};
 use crate::value::{PACK, Pack, Value};
 
 /// Working memory for [`step`].
@@ -58,7 +58,7 @@ fn group(
     let agents = states.iter_mut().zip(observations).zip(&mut valid);
     for (lane, ((state, observation), valid)) in agents.enumerate() {
         *valid = state.place(policy, observation.now_us, observation.position)
-            && see(policy, room, observation, lane).is_some();
+            && see(policy, room, state, observation, lane).is_some();
         let scaled = policy.header().limits.scaled(observation.position);
         for (place, x) in places.iter_mut().zip(scaled) {
             place.set(lane, x);
@@ -66,31 +66,44 @@ fn group(
     }
     let axes = usize::from(policy.header().sensing.axes);
     // Not in a closure, which a compiler may leave in the baseline's instructions.
-    let outputs = match places.get(..axes) {
-        Some(places) => policy.infer_lockstep(places, room.packs),
+    let mut outputs = [Pack::splat(0.0); _];
+    let run = match places.get(..axes) {
+        Some(places) => policy.infer_lockstep(places, room.packs, &mut outputs),
         None => None,
     };
-    let shares = match outputs {
-        Some(outputs) => outputs.map(net::share),
-        None => {
-            valid = [false; PACK];
-            [Pack::splat(0.0); 3]
-        }
-    };
+    if run.is_none() {
+        valid = [false; PACK];
+    }
+    let shares = policy.driving(&outputs).map(net::share);
     let [first, second, third] = &shares;
+    let remembered = 2 * policy.header().network.remembered();
     let agents = states.iter_mut().zip(observations).zip(actions).zip(valid);
     for (lane, (((state, observation), action), valid)) in agents.enumerate() {
+        if valid {
+            let mut own: Outputs = [0.0; _];
+            for (own, pack) in own.iter_mut().zip(&outputs).take(remembered) {
+                *own = pack.get(lane);
+            }
+            policy.remember(&own, state.recall(policy, observation.now_us));
+        }
         let own = [first.get(lane), second.get(lane), third.get(lane)];
         *action = state.act(policy, observation.now_us, valid.then_some(own));
     }
 }
 
-/// Puts an agent's features into its lane.
+/// Puts an agent's features and memory into its lane.
 #[cfg_attr(target_arch = "x86_64", inline(always))]
-fn see(policy: &Policy, room: &mut Room, observation: &Observation, lane: usize) -> Option<()> {
-    let features = policy.see(&observation.patch, room.alone)?;
-    let lanes = policy.features_of(room.packs)?;
-    for (pack, x) in lanes.iter_mut().zip(features.iter()) {
+fn see(
+    policy: &Policy,
+    room: &mut Room,
+    state: &mut AgentState,
+    observation: &Observation,
+    lane: usize,
+) -> Option<()> {
+    let memory = state.recall(policy, observation.now_us);
+    let inputs = policy.see(&observation.patch, memory, room.alone)?;
+    let lanes = policy.inputs_of(room.packs)?;
+    for (pack, x) in lanes.iter_mut().zip(inputs) {
         pack.set(lane, *x);
     }
     Some(())

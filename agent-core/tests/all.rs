@@ -5,6 +5,7 @@ mod convolutions;
 mod golden;
 mod governor;
 mod int8;
+mod memory;
 mod plane;
 mod policy_blob;
 mod published_network;

@@ -6,7 +6,9 @@ use crate::sample;
 use agent_core::agent::AgentState;
 use agent_core::message::CRC32;
 use agent_core::policy::{Activation, Channel, Encoding, FORMAT, Governor, Header, Norm, Policy};
-use sample::{Random, Shown, blob, bytes, dense, header, layers_for, plane_header, unpacked};
+use sample::{
+    Random, Shown, blob, bytes, dense, header, int8_plane_header, layers_for, remembering, unpacked,
+};
 
 /// The digest of all actions on a fixed sequence of observations, most of them noise between walls,
 /// some broken, some missing, with a silence now and then that is long enough to fail safe.
@@ -63,11 +65,11 @@ macro_rules! golden {
     };
 }
 
-const FILES: [Golden; 8] = [
+const FILES: [Golden; 10] = [
     // The policy that was shipped for heat in one dimension when there was nothing but format 1.
     golden!(
         "format-1.policy",
-        |h| h.problem == "heat-1d" && h.sensing.wide.is_none() && h.probe.is_none(),
+        |h| h.problem.as_str() == "heat-1d" && h.sensing.wide.is_none() && h.probe.is_none(),
         0xacfa_0299
     ),
     golden!(
@@ -126,6 +128,16 @@ const FILES: [Golden; 8] = [
         },
         0x8e50_d3ef
     ),
+    golden!(
+        "format-5-line.policy",
+        |h| h.network.remembered() == 2 && h.limits.governor == GOVERNOR,
+        0xcd78_a26b
+    ),
+    golden!(
+        "format-5-int8-plane.policy",
+        |h| h.network.remembered() == 3 && h.network.encoding == Encoding::Int8,
+        0x99f6_2e7e
+    ),
 ];
 
 /// That of the files of format 4.
@@ -164,11 +176,14 @@ fn what_was_read_is_written_again_to_the_byte() {
     for golden in FILES.iter().filter(newest) {
         let read = sample::read(golden.bytes);
         let policy = Policy::parse(bytes(&read)).unwrap();
+        if policy.header().network.encoding == Encoding::Int8 {
+            continue; // from which nobody can tell the weights they were made of
+        }
         let written = blob(policy.header(), &unpacked(&policy));
         assert!(bytes(&written) == golden.bytes, "{}", golden.name);
         compared += 1;
     }
-    assert_eq!(compared, 2);
+    assert_eq!(compared, 1);
 }
 
 /// Otherwise their actions would say nothing about it.
@@ -202,21 +217,18 @@ fn small_line() -> Header<'static> {
     header
 }
 
-/// Writes the files of format 4. They are there: run this for a new format only, and then let it
+/// Writes the files of format 5. They are there: run this for a new format only, and then let it
 /// write that one's files beside these.
 #[test]
 #[ignore = "writes files that must never change"]
-fn write_the_files_of_format_4() {
-    assert_eq!(FORMAT, 4);
-    let mut force = small_line();
-    force.limits.governor = GOVERNOR;
-    let mut velocity = plane_header();
-    velocity.limits.governor = GOVERNOR;
-    velocity.limits.force = None;
-    velocity.network.head[0].outputs = 2;
-    for (name, header) in [("force", force), ("velocity", velocity)] {
+fn write_the_files_of_format_5() {
+    assert_eq!(FORMAT, 5);
+    let mut line = remembering(small_line(), 2);
+    line.limits.governor = GOVERNOR;
+    let int8_plane = remembering(int8_plane_header(), 3);
+    for (name, header) in [("line", line), ("int8-plane", int8_plane)] {
         let blob = blob(&header, &layers_for(&header, 3));
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
-        std::fs::write(format!("{folder}/format-4-{name}.policy"), bytes(&blob)).unwrap();
+        std::fs::write(format!("{folder}/format-5-{name}.policy"), bytes(&blob)).unwrap();
     }
 }

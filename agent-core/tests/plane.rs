@@ -4,7 +4,7 @@ use crate::sample;
 
 use agent_core::agent::{Action, Agent, Mode, project};
 use agent_core::message::Span;
-use agent_core::policy::{Activation, Channel, Norm, Policy, Sensing};
+use agent_core::policy::{Activation, Channel, MAX_MEMORY, Norm, Policy, Sensing};
 use sample::{
     Layer, PLANE_FREQUENCIES, PLANE_WINDOW, Random, Shown, blob, bytes, dense, plane, plane_header,
     plane_layers,
@@ -285,7 +285,9 @@ fn the_worked_example_of_the_page_is_so() {
             .features(&observation.patch, &mut workspace, &mut found)
             .unwrap();
         assert_eq!(found, features);
-        let [output, ..] = policy.outputs(&observation, &mut workspace).unwrap();
+        let [output, ..] = policy
+            .outputs(&observation, &mut [0.0; MAX_MEMORY], &mut workspace)
+            .unwrap();
         assert!((output - expected).abs() < 1e-6, "{k}: {output} {expected}");
     }
 }

@@ -11,7 +11,7 @@ use agent_core::policy::{
 use proptest::prelude::*;
 use sample::{
     Shown, blob, bytes, convolution, convolved, convolved_header, header, int8_header, layers,
-    plane, plane_header, published, resealed,
+    layers_for, plane, plane_header, published, remembering, resealed,
 };
 
 fn refusal(words: &(Vec<u32>, usize)) -> PolicyError {
@@ -24,12 +24,12 @@ fn a_blob_is_read_in_place_and_says_what_it_is() {
     let policy = Policy::parse(bytes(&blob)).unwrap();
     let header = policy.header();
     assert_eq!(
-        (header.problem, header.provenance.tool),
+        (header.problem.as_str(), header.provenance.tool.as_str()),
         ("heat-1d", "test")
     );
     // The problem's name is the blob's own bytes, not a copy.
     let range = bytes(&blob).as_ptr_range();
-    assert!(range.contains(&header.problem.as_ptr()));
+    assert!(range.contains(&header.problem.as_str().as_ptr()));
     // 10 cells, 64 + 32 branch and trunk outputs, twice the fused 96.
     assert_eq!(policy.workspace_len(), 10 + 96 + 2 * 96);
     assert_eq!(header.workspace as usize, policy.workspace_len());
@@ -65,8 +65,12 @@ fn older(blob: &(Vec<u32>, usize), format: usize) -> (Vec<u32>, usize) {
     let mut room = [0; 512];
     let second = postcard::to_slice(&extension, &mut room).unwrap();
     let third = first + second.len();
-    let fourth = word(12) - 1;
-    assert_eq!(from[PROLOGUE + fourth], 0, "no governor");
+    let fifth = word(12) - 1;
+    assert_eq!(from[PROLOGUE + fifth], 0, "no memory");
+    let fourth = fifth - 1;
+    if format < 4 {
+        assert_eq!(from[PROLOGUE + fourth], 0, "no governor");
+    }
     if format < 3 {
         // No convolutions, no normalisation behind them, f32, no rates; then there is a probe.
         assert_eq!(from[PROLOGUE + third..][..6], [0, 0, 0, 0, 0, 1]);
@@ -74,7 +78,8 @@ fn older(blob: &(Vec<u32>, usize), format: usize) -> (Vec<u32>, usize) {
     let (header, end) = match format {
         1 => (first, weights_at + weights),
         2 => (third, weights_at + weights),
-        _ => (fourth, from.len()),
+        3 => (fourth, from.len()),
+        _ => (fifth, from.len()),
     };
     if format == 1 {
         assert_eq!(second, [0, 0]);
@@ -122,15 +127,27 @@ fn the_format_does_not_change_by_accident() {
     assert_eq!(digest(older(&plane(1), 3)), (4_592, 0xf4b1_1920));
     assert_eq!(digest(older(&convolved(1), 3)), (5_648, 0x2c5b_1e97));
     assert_eq!(digest(older(&int8, 3)), (13_240, 0x1395_1dbc));
-    assert_eq!(FORMAT, 4);
     let governed = self::blob(&governed_header(), &layers(20, 1));
-    let written = [blob, plane(1), convolved(1), int8, governed].map(digest);
+    let fourth = [&blob, &plane(1), &convolved(1), &int8, &governed];
     let expected = [
         (46_240, 0x83b1_d9b0),
         (4_592, 0x0281_9e54),
         (5_664, 0x9057_8da8),
         (13_240, 0x4bd3_91bd),
         (46_256, 0x35d9_137e),
+    ];
+    assert_eq!(fourth.map(|blob| digest(older(blob, 4))), expected);
+    assert_eq!(FORMAT, 5);
+    let remembering = remembering(header(20), 2);
+    let remembering = self::blob(&remembering, &layers_for(&remembering, 1));
+    let written = [blob, plane(1), convolved(1), int8, governed, remembering].map(digest);
+    let expected = [
+        (46_256, 0x30a4_da1a),
+        (4_592, 0x2dff_e26e),
+        (5_664, 0xc88a_2f48),
+        (13_256, 0xc4e3_22b1),
+        (46_256, 0x8e77_ee4c),
+        (46_768, 0x4e8c_2541),
     ];
     assert_eq!(written, expected, "{written:#x?}");
 }
@@ -144,10 +161,10 @@ fn governed_header() -> Header<'static> {
 
 #[test]
 fn extensions_follow_the_header_of_format_1() {
-    let mut header = plane_header();
+    let mut header = remembering(plane_header(), 2);
     header.limits.governor = governed_header().limits.governor;
     header.limits.force_rate = Some(3.0);
-    let blob = blob(&header, &sample::plane_layers(1));
+    let blob = blob(&header, &layers_for(&header, 1));
     let bytes = bytes(&blob);
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let end = PROLOGUE + word(12) as usize;
@@ -171,8 +188,14 @@ fn extensions_follow_the_header_of_format_1() {
     let mut fourth = vec![1];
     fourth.extend(1.5f32.to_le_bytes());
     fourth.extend(0.25f32.to_le_bytes());
-    let third_end = end - fourth.len();
-    assert_eq!(bytes[third_end..end], fourth);
+    // Format 5: two numbers, half the leak, the gain.
+    let mut fifth = vec![1, 2];
+    fifth.extend(0.05f32.to_le_bytes());
+    fifth.extend(0.3f32.to_le_bytes());
+    let fourth_end = end - fifth.len();
+    assert_eq!(bytes[fourth_end..end], fifth);
+    let third_end = fourth_end - fourth.len();
+    assert_eq!(bytes[third_end..fourth_end], fourth);
     let at = third_end - 12 - extension.len();
     assert_eq!(bytes[at..third_end - 12], extension);
     assert_eq!(bytes[at - 2..at], [1, 0], "seed, steps");
@@ -250,8 +273,8 @@ fn damage_foreign_files_and_newer_formats_are_told_apart() {
     let mut newer = words.clone();
     newer[2] = u32::from(FORMAT) + 1;
     let refused = refusal(&(newer, length));
-    assert_eq!(refused, PolicyError::UnknownFormat { found: 5 });
-    assert!(refused.to_string().contains("formats 1 to 4"), "{refused}");
+    assert_eq!(refused, PolicyError::UnknownFormat { found: 6 });
+    assert!(refused.to_string().contains("formats 1 to 5"), "{refused}");
     // A probe that formats 1 and 2 do not know, extensions that formats 1 and 3 do not, and those that
     // the next format misses.
     let named = |words: Vec<u32>, length| match refusal(&resealed(words, length)) {
@@ -269,7 +292,7 @@ fn damage_foreign_files_and_newer_formats_are_told_apart() {
     let (mut governed, governed_length) = (words.clone(), length);
     governed[2] = 3;
     assert_eq!(named(governed, governed_length), "header length");
-    for format in [1, 2, 3] {
+    for format in [1, 2, 3, 4] {
         let (mut bare, bare_length) = older(&(words.clone(), length), format);
         bare[2] = format as u32 + 1;
         assert_eq!(refusal(&resealed(bare, bare_length)), PolicyError::Header);
@@ -388,6 +411,32 @@ fn an_error_limit_that_sums_could_not_bear_is_refused_with_any_encoding() {
 fn every_field_that_cannot_be_run_is_named() {
     type Change = fn(&mut Header<'static>);
     let on_the_line: &[(&str, Change)] = &[
+        ("network.memory", |h| *h = remembering(h.clone(), 0)),
+        ("network.memory", |h| *h = remembering(h.clone(), 17)),
+        ("network.memory", |h| {
+            *h = remembering(h.clone(), 2);
+            h.network.memory.as_mut().unwrap().leak = 0.51;
+        }),
+        ("network.memory", |h| {
+            *h = remembering(h.clone(), 2);
+            h.network.memory.as_mut().unwrap().leak = -0.1;
+        }),
+        ("network.memory", |h| {
+            *h = remembering(h.clone(), 2);
+            h.network.memory.as_mut().unwrap().gain = f32::NAN;
+        }),
+        ("network.memory", |h| {
+            *h = remembering(h.clone(), 2);
+            h.network.memory.as_mut().unwrap().gain = 1.1;
+        }),
+        ("network.branch", |h| {
+            *h = remembering(h.clone(), 2);
+            h.network.branch[0].inputs -= 2;
+        }),
+        ("network.head", |h| {
+            *h = remembering(h.clone(), 2);
+            h.network.head[1].outputs -= 1;
+        }),
         ("sensing.axes", |h| h.sensing.axes = 3),
         ("sensing.axes", |h| h.sensing.axes = 0),
         ("sensing.wide", |h| h.sensing.wide = Some([2, 3])),

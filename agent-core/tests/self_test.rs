@@ -5,13 +5,15 @@ use crate::sample;
 use agent_core::agent::{Agent, AgentState, ArmError, Mode};
 use agent_core::policy::{Encoding, PROLOGUE, Policy};
 use sample::{
-    Shown, blob, bytes, convolved, int8_header, int8_plane_header, layers, plane, plane_layers,
-    published, resealed,
+    Shown, blob, bytes, convolved, header, int8_header, int8_plane_header, layers, layers_for,
+    plane, plane_layers, published, remembering, resealed,
 };
 
 /// One of each kind.
-fn policies() -> [(Vec<u32>, usize); 5] {
+fn policies() -> [(Vec<u32>, usize); 6] {
+    let remembering = remembering(header(20), 2);
     [
+        blob(&remembering, &layers_for(&remembering, 6)),
         published(1),
         plane(2),
         convolved(3),
@@ -34,10 +36,12 @@ fn flipped(blob: &(Vec<u32>, usize), byte: usize, bit: usize) -> (Vec<u32>, usiz
     resealed(words, blob.1)
 }
 
-/// Where a blob's probe ends with what is expected: a byte before its header does, which says that
-/// there is no governor.
+/// Where a blob's probe ends with what is expected. Behind it the header says that there is no governor,
+/// and what memory there is.
 fn probe_end(blob: &(Vec<u32>, usize)) -> usize {
-    PROLOGUE + blob.0[3] as usize - 1
+    let policy = Policy::parse(bytes(blob)).unwrap();
+    let memory = policy.header().network.memory.map_or(1, |_| 10);
+    PROLOGUE + blob.0[3] as usize - 1 - memory
 }
 
 #[test]

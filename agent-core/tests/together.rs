@@ -8,7 +8,7 @@ use agent_core::together::{self, Room};
 use agent_core::value::{Pack, Value};
 use sample::{
     Random, Shown, blob, bytes, convolved, header, int8_header, int8_plane_header, layers,
-    layers_for, plane, plane_layers, published,
+    layers_for, plane, plane_layers, published, remembering,
 };
 
 /// One policy of each kind, one of them with all that the last stage can do.
@@ -20,11 +20,13 @@ fn policies() -> Vec<(Vec<u32>, usize)> {
         growth: 1.01,
         floor: 0.25,
     });
+    let remembering = remembering(rated.clone(), 3);
     let mut int8_plane = int8_plane_header();
     int8_plane.limits.governor = rated.limits.governor;
     vec![
         published(1),
         blob(&rated, &layers_for(&rated, 2)),
+        blob(&remembering, &layers_for(&remembering, 7)),
         plane(3),
         convolved(4),
         blob(&int8_header(20), &layers(20, 5)),

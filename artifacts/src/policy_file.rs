@@ -173,7 +173,7 @@ pub fn self_test(policy: &Policy) -> Result<(), Mismatch> {
     match policy.probe() {
         Some((observation, probe)) if !policy.self_test(&mut workspace) => Err(Mismatch {
             expected: probe.expected.map(f32::from_le_bytes),
-            found: policy.outputs(&observation, &mut workspace),
+            found: policy.probed(&observation, &mut workspace),
         }),
         _ => Ok(()),
     }
@@ -341,10 +341,10 @@ impl PolicyFile {
         let origin = || self.origin.clone();
         let policy = self.parse()?;
         let header = policy.header();
-        if header.problem != problem.name {
+        if header.problem.as_str() != problem.name {
             return Err(PolicyFileError::OtherProblem {
                 origin: origin(),
-                found: header.problem.to_owned(),
+                found: header.problem.as_str().to_owned(),
                 problem: problem.name,
             });
         }
@@ -445,7 +445,7 @@ mod tests {
         let policy = shipped.policy(problem).unwrap();
         let (observation, probe) = policy.probe().unwrap();
         let mut workspace = vec![0.0; policy.workspace_len()];
-        let found = policy.outputs(&observation, &mut workspace).unwrap();
+        let found = policy.probed(&observation, &mut workspace).unwrap();
         // Another first output, under a right checksum.
         let mut bytes = shipped_bytes(problem);
         let mut at = (0..bytes.len()).filter(|&k| bytes[k..].starts_with(&probe.expected[0]));

@@ -79,7 +79,7 @@ pub fn run(options: &Options) -> Result<()> {
                 instructions / macs as f64,
                 CLOCK_HZ / (CYCLES_PER_INSTRUCTION * instructions),
             );
-            if policy.header().problem == peer::PROBLEM && encoding == Encoding::F32 {
+            if policy.header().problem.as_str() == peer::PROBLEM && encoding == Encoding::F32 {
                 comparable.get_or_insert((path.clone(), instructions));
             }
         }

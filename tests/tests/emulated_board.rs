@@ -95,26 +95,35 @@ fn patches() -> u32 {
     asked.map_or(1_000, |n| n.parse().expect("BOARD_PATCHES is a number"))
 }
 
-/// Every published problem's policy, in both encodings.
-fn shipped() -> impl Iterator<Item = (&'static Problem, PolicyFile)> {
-    problem::published::measured().flat_map(|problem| {
+/// Every published problem's policy, in both encodings, and policies that remember.
+fn policies() -> impl Iterator<Item = PolicyFile> {
+    macro_rules! golden {
+        ($name:literal) => {{
+            let bytes = include_bytes!(concat!("../../agent-core/tests/golden/", $name));
+            PolicyFile::new(bytes, $name.to_owned())
+        }};
+    }
+    let shipped = problem::published::measured().flat_map(|problem| {
         let shipped = PolicyFile::shipped(problem).unwrap();
-        [Encoding::F32, Encoding::Int8]
-            .map(|encoding| (problem, shipped.recoded(encoding).unwrap()))
-    })
+        [Encoding::F32, Encoding::Int8].map(|encoding| shipped.recoded(encoding).unwrap())
+    });
+    shipped.chain([
+        golden!("format-5-line.policy"),
+        golden!("format-5-int8-plane.policy"),
+    ])
 }
 
 #[test]
-fn all_shipped_policies_give_the_same_bits_on_the_board_and_on_the_host() {
+fn all_policies_give_the_same_bits_on_the_board_and_on_the_host() {
     // A board takes minutes for all of them, and one core: as many boards as there are cores.
     let boards = thread::available_parallelism().map_or(1, NonZero::get);
-    let left = Mutex::new(shipped());
+    let left = Mutex::new(policies());
     let next = || left.lock().unwrap().next();
     let on_a_board = || {
         let (_board, mut node) = board()?;
         let mut modes = BTreeSet::new();
-        while let Some((problem, file)) = next() {
-            compare(&mut node, problem, &file, patches(), &mut modes);
+        while let Some(file) = next() {
+            compare(&mut node, &file, patches(), &mut modes);
         }
         Some(modes)
     };
@@ -149,22 +158,16 @@ fn the_other_cores_give_the_same_bits_too() {
         };
         assert_eq!(node.status(PATIENCE).unwrap().board, machine.name());
         let mut modes = BTreeSet::new();
-        for (problem, file) in shipped() {
-            compare(&mut node, problem, &file, 50, &mut modes);
+        for file in policies() {
+            compare(&mut node, &file, 50, &mut modes);
         }
         assert!(modes.contains("FailedSafe"), "{modes:?}");
     }
 }
 
 /// One agent on the board and on the host, shown the same.
-fn compare(
-    node: &mut Session,
-    problem: &Problem,
-    file: &PolicyFile,
-    patches: u32,
-    modes: &mut BTreeSet<String>,
-) {
-    let policy = file.policy(problem).unwrap();
+fn compare(node: &mut Session, file: &PolicyFile, patches: u32, modes: &mut BTreeSet<String>) {
+    let policy = file.parse().unwrap();
     let hello = node.upload(file.bytes(), &[], &mut |_| ()).unwrap();
     assert_eq!(hello.policy, Some(policy.id()));
     let header = policy.header();

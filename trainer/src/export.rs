@@ -8,7 +8,7 @@ use crate::policy::PolicyConfig;
 use agent_core::net::unpack_dense;
 use agent_core::policy::{
     Activation, Channel, Dense, DenseWeights, Disc, Governor, Header, Limits, Network, Norm,
-    Policy, Provenance, Sensing, Timing, encode,
+    Policy, Provenance, Sensing, Text, Timing, encode,
 };
 use anyhow::{Result, anyhow, ensure};
 use artifacts::policy_file;
@@ -163,7 +163,7 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
         radius: disc.radius as f32,
     });
     Ok(Header {
-        problem: problem.name,
+        problem: Text::new(problem.name),
         sensing: Sensing {
             axes: shape.axes as u8,
             window: sight.window as u16,
@@ -196,8 +196,8 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
         },
         workspace: 0,
         provenance: Provenance {
-            tool: concat!("trainer ", env!("CARGO_PKG_VERSION")),
-            revision: option_env!("SOURCE_REVISION").unwrap_or(""),
+            tool: Text::new(concat!("trainer ", env!("CARGO_PKG_VERSION"))),
+            revision: Text::new(option_env!("SOURCE_REVISION").unwrap_or("")),
             seed: training.seed,
             steps: training.steps,
         },

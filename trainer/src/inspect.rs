@@ -3,7 +3,7 @@
 use crate::entry::Entries;
 use agent_core::agent::{Action, AgentState};
 use agent_core::message::Observation;
-use agent_core::policy::{Activation, Dense, Governor, Norm, Policy};
+use agent_core::policy::{Activation, Dense, Governor, MAX_MEMORY, Memory, Norm, Policy};
 use anyhow::{Context, Result};
 use artifacts::policy_file::{self, PolicyFile, off_beat, self_test};
 use std::fmt::Write;
@@ -18,7 +18,7 @@ pub fn describe(file: &PolicyFile, entries: &Entries) -> Result<String> {
     let mut out = String::new();
     let mut line =
         |name: &str, value: String| writeln!(out, "{name:<16}{value}").context("no memory");
-    line("problem", header.problem.to_owned())?;
+    line("problem", header.problem.to_string())?;
     line("format", format.to_string())?;
     let sensing = &header.sensing;
     let channels: Vec<String> = sensing
@@ -92,6 +92,15 @@ pub fn describe(file: &PolicyFile, entries: &Entries) -> Result<String> {
     line("fusion", format!("{:?}", network.fusion).to_lowercase())?;
     line("weights", policy_file::name(network.encoding).to_owned())?;
     line("head", show(&network.head))?;
+    if let Some(Memory { floats, leak, gain }) = network.memory {
+        line(
+            "memory",
+            format!(
+                "{floats} numbers within ±1, each step up to {gain} more or less and up to {} % forgotten",
+                200.0 * leak
+            ),
+        )?;
+    }
     line("parameters", policy.parameters_len().to_string())?;
     line(
         "work",
@@ -144,7 +153,7 @@ pub fn describe(file: &PolicyFile, entries: &Entries) -> Result<String> {
             timing.period_us, timing.late_us, timing.fail_safe_us
         ),
     )?;
-    let published = entries.by_name(header.problem).ok();
+    let published = entries.by_name(header.problem.as_str()).ok();
     if let Some(off_beat) = published.and_then(|entry| off_beat(&policy, entry.problem)) {
         line("WARNING", off_beat)?;
     }
@@ -157,7 +166,11 @@ pub fn describe(file: &PolicyFile, entries: &Entries) -> Result<String> {
         },
     )?;
     let from = &header.provenance;
-    let revision = if from.revision.is_empty() { "" } else { " at " };
+    let revision = if from.revision.as_str().is_empty() {
+        ""
+    } else {
+        " at "
+    };
     line(
         "provenance",
         format!(
@@ -182,6 +195,8 @@ pub struct Made {
     pub outputs: Vec<f32>,
     /// What an agent does that has seen nothing before.
     pub action: Action,
+    /// What it then remembers; empty for a policy without memory.
+    pub memory: Vec<f32>,
 }
 
 /// Runs one step; none if what is shown is no valid observation of this policy.
@@ -189,7 +204,8 @@ pub fn step(policy: &Policy, observation: &Observation) -> Option<Made> {
     let mut workspace = vec![0.0; policy.workspace_len()];
     let mut features = vec![0.0; policy.features_len()];
     policy.features(&observation.patch, &mut workspace, &mut features)?;
-    let outputs = policy.outputs(observation, &mut workspace)?;
+    let mut memory = [0.0; MAX_MEMORY];
+    let outputs = policy.outputs(observation, &mut memory, &mut workspace)?;
     let header = policy.header();
     let axes = usize::from(header.sensing.axes);
     let limits = &header.limits;
@@ -199,6 +215,7 @@ pub fn step(policy: &Policy, observation: &Observation) -> Option<Made> {
         features,
         outputs: outputs.into_iter().take(count).collect(),
         action,
+        memory: memory[..header.network.remembered()].to_vec(),
     })
 }
 
@@ -208,31 +225,31 @@ impl Made {
         let header = policy.header();
         let sensing = &header.sensing;
         let mut out = String::new();
-        let mut line = |name: &str, values: &[f32]| {
-            let values: Vec<String> = values.iter().map(f32::to_string).collect();
+        let mut line = |name: &str, values: &[String]| {
             // Writing to a string does not fail.
             let _ = writeln!(out, "{name:<16}{}", values.join(" "));
         };
+        let plain = |values: &[f32]| values.iter().map(f32::to_string).collect::<Vec<_>>();
         let near = self.features.len() - sensing.wide_len();
         let (near, wide) = self.features.split_at(near);
         match sensing.axes {
             1 => {
                 let channels = near.chunks(usize::from(sensing.samples));
                 for (channel, values) in sensing.channels.iter().zip(channels) {
-                    line(&format!("{channel:?}").to_lowercase(), values);
+                    line(&format!("{channel:?}").to_lowercase(), &plain(values));
                 }
             }
             _ => {
                 let row = usize::from(sensing.window) * sensing.channels.len();
                 for (k, values) in near.chunks(row).enumerate() {
-                    line(&format!("row {k}"), values);
+                    line(&format!("row {k}"), &plain(values));
                 }
             }
         }
         if !wide.is_empty() {
-            line("wide view", wide);
+            line("wide view", &plain(wide));
         }
-        line("outputs", &self.outputs);
+        line("outputs", &plain(&self.outputs));
         let bits: Vec<String> = (self.outputs.iter())
             .map(|v| format!("{:08x}", v.to_bits()))
             .collect();
@@ -242,7 +259,10 @@ impl Made {
             velocity,
             mode,
         } = self.action;
-        let _ = writeln!(out, "{:<16}{}", "their bits", bits.join(" "));
+        line("their bits", &bits);
+        if !self.memory.is_empty() {
+            line("memory", &plain(&self.memory));
+        }
         let _ = writeln!(
             out,
             "{:<16}{mode:?}: force {force}, velocity {:?}",

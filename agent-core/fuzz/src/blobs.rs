@@ -63,6 +63,8 @@ pub static SMALL: LazyLock<Vec<(Vec<u32>, usize)>> = LazyLock::new(|| {
         include_bytes!("../../tests/golden/format-3-int8-plane.policy"),
         include_bytes!("../../tests/golden/format-4-force.policy"),
         include_bytes!("../../tests/golden/format-4-velocity.policy"),
+        include_bytes!("../../tests/golden/format-5-line.policy"),
+        include_bytes!("../../tests/golden/format-5-int8-plane.policy"),
     ];
     let mut small = vec![
         sample::plane(3),

@@ -89,7 +89,7 @@ pub fn encode<'b>(
         let policy = Policy::parse(bytes.get(..length).unwrap_or_default())?;
         let memory: &mut [f32] = bytemuck::must_cast_slice_mut(memory);
         let observed = policy.probe().map(|(observation, _)| observation);
-        observed.and_then(|observation| policy.outputs(&observation, memory))
+        observed.and_then(|observation| policy.probed(&observation, memory))
     };
     probe.expected = outputs
         .ok_or(EncodeError::BufferTooSmall)?

@@ -178,6 +178,7 @@ phrases! {
         Fusion: "network.fusion",
         Head: "network.head",
         Encoding: "network.encoding",
+        Memory: "network.memory",
         Limits: "limits",
         Force: "limits.force",
         Velocity: "limits.velocity",
@@ -226,7 +227,7 @@ phrases! {
         LayerInputs: "has a layer whose inputs are not what comes before it",
         UnequalFactors: "multiplies branch and trunk of different lengths",
         NothingToDo: "give the agent neither force nor velocity",
-        HeadOutputs: "has not one output per force and velocity component",
+        HeadOutputs: "has not one output per force and velocity component, and two per number of the memory",
         SumsTooLarge: "has weights so large that a sum could pass 1e16",
         NeedsConvolutions: "needs convolutions",
         NeedThePlane: "need two axes",
@@ -243,5 +244,6 @@ phrases! {
         Int8NotFinite: "has a bias or scale that is not finite",
         Int8Sums: "has sums beyond 24 bits",
         CutOff: "is cut off",
+        NoMemory: "must be 1 to 16 numbers with a leak of 0 to 0.5 and a gain of 0 to 1",
     }
 }

@@ -1,11 +1,12 @@
 //! What a blob says about itself, and the sizes that follow from it.
 
 use super::error::{Complaint, Fault, FieldName, field};
-use super::{MAX_CONVOLUTIONS, MAX_DISCS, MAX_FREQUENCIES, MAX_LAYERS, MAX_WIDTH};
+use super::{MAX_CONVOLUTIONS, MAX_DISCS, MAX_FREQUENCIES, MAX_LAYERS, MAX_MEMORY, MAX_WIDTH};
 use crate::conv::{KERNEL, Plan};
 use crate::int8;
 use crate::message::Span;
 use crate::net::dense_len;
+use core::fmt;
 use heapless::Vec;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header<'a> {
     /// The control problem, e.g. `heat-1d`.
-    pub problem: &'a str,
+    #[serde(borrow)]
+    pub problem: Text<'a>,
     /// What the agent must be shown.
     pub sensing: Sensing,
     /// From features and position to outputs in (−1, 1).
@@ -100,8 +102,9 @@ pub struct Network {
     pub trunk: Vec<Dense, MAX_LAYERS>,
     /// How branch and trunk come together.
     pub fusion: Fusion,
-    /// From there to one output per force and velocity component, force first; tanh is applied to the last
-    /// layer's outputs by the limits' stage, not by the layer.
+    /// From there to what changes the memory, if there is one, then to one output per force and velocity
+    /// component, force first; tanh is applied to the last layer's outputs by the limits' stage, not by the
+    /// layer.
     pub head: Vec<Dense, MAX_LAYERS>,
     /// Convolutions on the window of a plane, before the branch, whose first layer then reads their
     /// last one's outputs, cell after cell, and after those the wide view. New in format 3.
@@ -113,6 +116,9 @@ pub struct Network {
     /// How weights are stored. New in format 3.
     #[serde(skip)]
     pub encoding: Encoding,
+    /// What an agent keeps from one step to the next, if anything. New in format 5.
+    #[serde(skip)]
+    pub memory: Option<Memory>,
 }
 
 impl Network {
@@ -121,6 +127,26 @@ impl Network {
     pub fn layers(&self) -> impl Iterator<Item = &Dense> {
         self.branch.iter().chain(&self.trunk).chain(&self.head)
     }
+
+    /// Numbers that an agent keeps from one step to the next.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
+    pub fn remembered(&self) -> usize {
+        self.memory.map_or(0, |memory| memory.floats.into())
+    }
+}
+
+/// A few numbers m of the agent's own, 0 to begin with, which the branch reads behind its features. The
+/// head gives a push p and a gate g for each, pushes first, and after the step
+///
+/// `m ← m − leak · (1 + tanh(g)) · m + gain · tanh(p)`, cut to −1..1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// How many: 1 to [`MAX_MEMORY`].
+    pub floats: u8,
+    /// Half of the most that is forgotten of one in a step: 0 to ½.
+    pub leak: f32,
+    /// The most that is added to one in a step: 0 to 1.
+    pub gain: f32,
 }
 
 /// `activation(x ∗ W + b)` with a 3 × 3 kernel; cells beyond the rim of its input are zero.
@@ -284,6 +310,13 @@ pub(super) struct Extension4 {
     pub governor: Option<Governor>,
 }
 
+/// What format 5 adds after that.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Extension5 {
+    /// [`Network::memory`].
+    pub memory: Option<Memory>,
+}
+
 /// The agent's clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
@@ -299,13 +332,49 @@ pub struct Timing {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance<'a> {
     /// Program and version that wrote the blob.
-    pub tool: &'a str,
+    #[serde(borrow)]
+    pub tool: Text<'a>,
     /// Source revision of that program.
-    pub revision: &'a str,
+    #[serde(borrow)]
+    pub revision: Text<'a>,
     /// Random seed of the training.
     pub seed: u64,
     /// Optimiser steps taken.
     pub steps: u64,
+}
+
+/// A few words for people. Nodes have no use for them, nor room for what tells whether bytes are text: that
+/// is looked at where they are read.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Text<'a>(&'a [u8]);
+
+impl<'a> Text<'a> {
+    /// Those of a blob.
+    pub(super) const fn of(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// Any.
+    pub const fn new(words: &'a str) -> Self {
+        Self(words.as_bytes())
+    }
+
+    /// The words; an empty one for bytes that are not UTF-8.
+    pub fn as_str(self) -> &'a str {
+        core::str::from_utf8(self.0).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(f)
+    }
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// Sizes that follow from a valid header.
@@ -313,9 +382,11 @@ pub struct Provenance<'a> {
 pub(crate) struct Sizes {
     /// Cells of a patch, halo included.
     pub cells: usize,
-    /// Values written down before the network runs: the branch's inputs, or after convolutions the
-    /// wide view alone.
+    /// Values of an observation that are written down before the network runs: all features, or after
+    /// convolutions the wide view alone.
     pub features: usize,
+    /// Those and the memory.
+    pub inputs: usize,
     /// Branch outputs.
     pub branch: usize,
     /// Trunk outputs.
@@ -470,11 +541,12 @@ fn within(x: f32, low: f32, high: f32) -> bool {
 
 impl Header<'_> {
     /// What of it lies in the extensions.
-    pub(super) fn extensions(&self) -> (Extension, Extension3, Extension4) {
+    pub(super) fn extensions(&self) -> (Extension, Extension3, Extension4, Extension5) {
         let Network {
             convolutions,
             flatten,
             encoding,
+            memory,
             ..
         } = &self.network;
         let second = Extension {
@@ -492,7 +564,8 @@ impl Header<'_> {
         let fourth = Extension4 {
             governor: self.limits.governor,
         };
-        (second, third, fourth)
+        let fifth = Extension5 { memory: *memory };
+        (second, third, fourth, fifth)
     }
 
     /// Checks every field and derives all sizes.
@@ -523,6 +596,14 @@ impl Header<'_> {
         {
             return field(FieldName::ProbePosition, Fault::NotFinite);
         }
+        if let Some(Memory { floats, leak, gain }) = network.memory {
+            let some = (1..=MAX_MEMORY).contains(&usize::from(floats));
+            // Who forgot more than there is would swing.
+            if !(some && within(leak, 0.0, 0.5) && within(gain, 0.0, 1.0)) {
+                return field(FieldName::Memory, Fault::NoMemory);
+            }
+        }
+        let remembered = network.remembered();
         let width = |x: u16| (1..=MAX_WIDTH).contains(&usize::from(x));
         let fourier = 2 * axes * network.frequencies.len();
         let convolved = Plan::check(self)?;
@@ -535,7 +616,8 @@ impl Header<'_> {
             Some(plan) => plan.flat + self.sensing.wide_len(),
             None => features,
         };
-        let mut widest = written.max(fourier);
+        let inputs = written + remembered;
+        let mut widest = inputs.max(fourier);
         let mut weights = convolved.as_ref().map_or(0, |plan| plan.weights);
         let layer_len = match network.encoding {
             Encoding::F32 => dense_len,
@@ -559,7 +641,7 @@ impl Header<'_> {
             }
             Ok(length)
         };
-        let branch = chain(&network.branch, features, FieldName::Branch)?;
+        let branch = chain(&network.branch, features + remembered, FieldName::Branch)?;
         let trunk = chain(&network.trunk, fourier, FieldName::Trunk)?;
         let fused = match network.fusion {
             Fusion::Concatenate => branch + trunk,
@@ -576,7 +658,7 @@ impl Header<'_> {
         if expected == 0 {
             return field(FieldName::Limits, Fault::NothingToDo);
         }
-        if outputs != expected {
+        if outputs != 2 * remembered + expected {
             return field(FieldName::Head, Fault::HeadOutputs);
         }
         if network.encoding == Encoding::Int8 {
@@ -586,6 +668,7 @@ impl Header<'_> {
         Ok(Sizes {
             cells,
             features: written,
+            inputs,
             branch,
             trunk,
             fused,

@@ -16,7 +16,7 @@ pub(crate) use error::{Complaint, field};
 pub use error::{Fault, FieldName, PolicyError};
 pub use header::{
     Activation, Channel, Convolution, Dense, Disc, Encoding, Fusion, Governor, Header, Limits,
-    Network, Norm, Probe, Provenance, Sensing, Timing,
+    Memory, Network, Norm, Probe, Provenance, Sensing, Text, Timing,
 };
 
 use crate::conv::Plan;
@@ -37,7 +37,7 @@ compile_error!(
 /// First bytes of every blob.
 pub const MAGIC: [u8; 8] = *b"SWARMPOL";
 /// The format that is written; those before it, which lack extensions of the header, are read too.
-pub const FORMAT: u16 = 4;
+pub const FORMAT: u16 = 5;
 /// Bytes before the header.
 pub const PROLOGUE: usize = 32;
 /// Weights start on a multiple of this, counted from the blob's first byte.
@@ -52,6 +52,12 @@ pub const MAX_FREQUENCIES: usize = 8;
 pub const MAX_CONVOLUTIONS: usize = 4;
 /// Most places to keep out of.
 pub const MAX_DISCS: usize = 4;
+/// Most numbers that an agent keeps from one step to the next.
+pub const MAX_MEMORY: usize = 16;
+
+/// What a network can give: a push and a gate for each number of the memory, then force and velocities;
+/// what there is none of is 0.
+pub type Outputs<V = f32> = [V; 2 * MAX_MEMORY + 3];
 
 /// Floats of working memory that a blob states and that its network needs: what the refusal of its
 /// `workspace` leaves out, for people. None if its header is not valid.
@@ -275,8 +281,14 @@ impl<'a> Policy<'a> {
         let Some((observation, probe)) = self.probe() else {
             return true;
         };
-        let outputs = self.outputs(&observation, workspace);
-        outputs.is_some_and(|outputs| outputs.map(f32::to_le_bytes) == probe.expected)
+        let made = self.probed(&observation, workspace);
+        made.is_some_and(|made| made.map(f32::to_le_bytes) == probe.expected)
+    }
+
+    /// What an agent makes of the probe's observation, before tanh, in the order force, velocities. One that
+    /// remembers has its memory full.
+    pub fn probed(&self, observation: &Observation, workspace: &mut [f32]) -> Option<[f32; 3]> {
+        self.outputs(observation, &mut [1.0; MAX_MEMORY], workspace)
     }
 
     /// Features of one observation: the window's, then the wide view's.
@@ -297,7 +309,8 @@ impl<'a> Policy<'a> {
         if features.len() != self.features_len() {
             return None;
         }
-        let written = self.see(patch, workspace)?;
+        let written = self.see(patch, &[0.0; MAX_MEMORY], workspace)?;
+        let written = written.get(..self.sizes.features)?;
         let near = features.len().checked_sub(written.len())?;
         let (near, far) = features.split_at_mut_checked(near)?;
         far.copy_from_slice(written);
@@ -309,13 +322,21 @@ impl<'a> Policy<'a> {
     }
 
     /// The network's outputs for an observation, before tanh, in the order force, velocities, 0 where
-    /// there is none; nothing if the observation is not valid.
+    /// there is none, and what becomes of the agent's memory; nothing if the observation is not valid.
     #[cfg_attr(target_arch = "x86_64", inline(always))]
-    pub fn outputs(&self, observation: &Observation, workspace: &mut [f32]) -> Option<[f32; 3]> {
-        self.see(&observation.patch, workspace)?;
+    pub fn outputs(
+        &self,
+        observation: &Observation,
+        memory: &mut [f32; MAX_MEMORY],
+        workspace: &mut [f32],
+    ) -> Option<[f32; 3]> {
+        self.see(&observation.patch, memory, workspace)?;
         let scaled = self.header.limits.scaled(observation.position);
         let scaled = scaled.get(..usize::from(self.header.sensing.axes))?;
-        self.infer(scaled, observation.patch.inside, workspace)
+        let mut outputs = [0.0; _];
+        self.infer(scaled, observation.patch.inside, workspace, &mut outputs)?;
+        self.remember(&outputs, memory);
+        Some(self.driving(&outputs))
     }
 
     /// From features (already in the workspace, see [`observe`]) and position, scaled along each axis,
@@ -326,7 +347,8 @@ impl<'a> Policy<'a> {
         scaled_position: &[f32],
         inside: [Span; 2],
         workspace: &mut [f32],
-    ) -> Option<[f32; 3]> {
+        outputs: &mut Outputs,
+    ) -> Option<()> {
         let network = &self.header.network;
         let Room {
             errors,
@@ -335,10 +357,10 @@ impl<'a> Policy<'a> {
             mut b,
             rows,
         } = self.room(workspace)?;
-        let mut length = self.sizes.features;
+        let mut length = self.sizes.inputs;
         if network.encoding == Encoding::Int8 {
             let fourier = |to: &mut [f32]| fourier(&network.frequencies, scaled_position, to);
-            return int8::infer(network, self.weights, length, fourier, joint, a, b);
+            return int8::infer(network, self.weights, fourier, joint, a, b, outputs);
         }
         let (mut weights, mut layers) = (self.weights, &network.branch[..]);
         if !network.convolutions.is_empty() {
@@ -372,6 +394,7 @@ impl<'a> Policy<'a> {
             joint,
             a,
             b,
+            outputs,
         )
     }
 
@@ -381,21 +404,22 @@ impl<'a> Policy<'a> {
         &self,
         scaled_position: &[V],
         workspace: &mut [V],
-    ) -> Option<[V; 3]> {
+        outputs: &mut Outputs<V>,
+    ) -> Option<()> {
         let Room { joint, a, b, .. } = self.room(workspace)?;
         let network = &self.header.network;
-        let features = self.sizes.features;
         let (weights, layers) = (self.weights, &network.branch);
         run(
             network,
             weights,
             layers,
-            features,
+            self.sizes.inputs,
             self.sizes,
             scaled_position,
             joint,
             a,
             b,
+            outputs,
         )
     }
 
@@ -423,20 +447,51 @@ impl<'a> Policy<'a> {
         })
     }
 
-    /// Writes the features of a patch to where [`infer`](Self::infer) expects them; none if the patch
-    /// is not valid.
+    /// Writes the features of a patch, and behind them the memory, to where [`infer`](Self::infer) expects
+    /// them; none if the patch is not valid.
     #[cfg_attr(target_arch = "x86_64", inline(always))]
-    pub(crate) fn see<'w>(&self, patch: &Patch, workspace: &'w mut [f32]) -> Option<&'w [f32]> {
+    pub(crate) fn see<'w>(
+        &self,
+        patch: &Patch,
+        memory: &[f32; MAX_MEMORY],
+        workspace: &'w mut [f32],
+    ) -> Option<&'w [f32]> {
         let Room { errors, a, .. } = self.room(workspace)?;
-        let features = a.get_mut(..self.sizes.features)?;
+        let inputs = a.get_mut(..self.sizes.inputs)?;
+        let (features, slots) = inputs.split_at_mut_checked(self.sizes.features)?;
         observe::features(self, patch, errors, features)?;
-        Some(features)
+        for (slot, m) in slots.iter_mut().zip(memory) {
+            *slot = *m;
+        }
+        Some(inputs)
     }
 
     /// That place.
     #[cfg_attr(target_arch = "x86_64", inline(always))]
-    pub(crate) fn features_of<'w, V>(&self, workspace: &'w mut [V]) -> Option<&'w mut [V]> {
-        self.room(workspace)?.a.get_mut(..self.sizes.features)
+    pub(crate) fn inputs_of<'w, V>(&self, workspace: &'w mut [V]) -> Option<&'w mut [V]> {
+        self.room(workspace)?.a.get_mut(..self.sizes.inputs)
+    }
+
+    /// What a memory becomes by a step's outputs.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
+    pub(crate) fn remember(&self, outputs: &Outputs, memory: &mut [f32; MAX_MEMORY]) {
+        let Some(Memory { floats, leak, gain }) = self.header.network.memory else {
+            return;
+        };
+        let (pushes, gates) = outputs.split_at(usize::from(floats).min(MAX_MEMORY));
+        for ((m, push), gate) in memory.iter_mut().zip(pushes).zip(gates) {
+            let forgotten = leak * (1.0 + net::share(*gate)) * *m;
+            *m = net::cut(*m - forgotten + gain * net::share(*push));
+        }
+    }
+
+    /// Of a step's outputs those that drive the agent: force, velocities.
+    #[cfg_attr(target_arch = "x86_64", inline(always))]
+    pub(crate) fn driving<V: Value>(&self, outputs: &Outputs<V>) -> [V; 3] {
+        let behind = outputs.get(2 * self.header.network.remembered()..);
+        let three = behind.and_then(<[V]>::first_chunk);
+        // There always are: the parser has refused a longer memory.
+        three.copied().unwrap_or([V::splat(0.0); 3])
     }
 }
 
@@ -475,6 +530,11 @@ fn check_weights(header: &Header, mut weights: &[f32]) -> Result<(), PolicyError
             Fault::ErrorsTooLarge,
         ));
     }
+    // A memory, at most 1, stands beside them.
+    let features = match network.memory {
+        Some(_) => features.max(1.0),
+        None => features,
+    };
     if network.encoding == Encoding::Int8 {
         let fault = int8::check_weights(network, weights, features);
         return fault.map_err(|fault| PolicyError::field(FieldName::Network, fault));
@@ -530,9 +590,9 @@ fn run<'w, V: Value>(
     joint: &mut [V],
     mut a: &'w mut [V],
     mut b: &'w mut [V],
-) -> Option<[V; 3]> {
+    outputs: &mut [V],
+) -> Option<()> {
     let mut length = length;
-    let mut outputs = [V::splat(0.0); 3];
     for (part, layers) in [layers, &network.trunk, &network.head]
         .into_iter()
         .enumerate()
@@ -553,7 +613,7 @@ fn run<'w, V: Value>(
             let (from, to): (&[V], &mut [V]) = match part {
                 0 => (a, joint),
                 1 => (a, joint.get_mut(sizes.branch..)?),
-                _ => (joint, &mut outputs),
+                _ => (joint, outputs),
             };
             for (to, from) in to.iter_mut().zip(from.get(..length)?) {
                 *to = *from;
@@ -566,9 +626,9 @@ fn run<'w, V: Value>(
             let (input, output): (&[V], &mut [V]) = match (part, index == 0, last) {
                 (0, _, true) => (a, joint),
                 (1, _, true) => (a, joint.get_mut(sizes.branch..)?),
-                (2, true, true) => (joint, &mut outputs),
+                (2, true, true) => (joint, outputs),
                 (2, true, false) => (joint, b),
-                (2, false, true) => (a, &mut outputs),
+                (2, false, true) => (a, outputs),
                 _ => (a, b),
             };
             let (input, output) = (input.get(..length)?, output.get_mut(..n)?);
@@ -580,7 +640,7 @@ fn run<'w, V: Value>(
             core::mem::swap(&mut a, &mut b);
         }
     }
-    Some(outputs)
+    Some(())
 }
 
 /// All sines, axis after axis, then all cosines; returns how many values that is.

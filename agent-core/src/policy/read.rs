@@ -5,7 +5,8 @@
 
 use super::MAX_LAYERS;
 use super::header::{
-    Activation, Channel, Convolution, Dense, Disc, Encoding, Fusion, Governor, Header, Norm, Probe,
+    Activation, Channel, Convolution, Dense, Disc, Encoding, Fusion, Governor, Header, Memory,
+    Norm, Probe, Text,
 };
 use crate::message::Span;
 use heapless::Vec;
@@ -90,6 +91,13 @@ impl<'a> Reader<'a> {
             limits.governor = self.option(|r| Governor {
                 growth: r.float(),
                 floor: r.float(),
+            });
+        }
+        if format > 4 {
+            network.memory = self.option(|r| Memory {
+                floats: r.byte(),
+                leak: r.float(),
+                gain: r.float(),
             });
         }
         header
@@ -186,16 +194,11 @@ impl<'a> Reader<'a> {
         number
     }
 
-    fn text(&mut self) -> &'a str {
+    fn text(&mut self) -> Text<'a> {
         let length = self.length();
         let bytes = self.rest.split_off(..length);
-        match bytes.map(core::str::from_utf8) {
-            Some(Ok(text)) => text,
-            _ => {
-                self.failed = true;
-                ""
-            }
-        }
+        self.failed |= bytes.is_none();
+        Text::of(bytes.unwrap_or_default())
     }
 
     fn flag(&mut self) -> bool {
@@ -265,7 +268,7 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::header::{Extension, Extension3, Extension4};
+    use super::super::header::{Extension, Extension3, Extension4, Extension5};
     use super::*;
     use proptest::prelude::*;
     use std::format;
@@ -294,6 +297,11 @@ mod tests {
             header.limits.governor = extension.governor;
             rest = left;
         }
+        if format > 4 {
+            let (extension, left) = postcard::take_from_bytes::<Extension5>(rest)?;
+            header.network.memory = extension.memory;
+            rest = left;
+        }
         Ok((header, rest))
     }
 
@@ -317,7 +325,7 @@ mod tests {
             radius: 0.125,
         };
         let mut header = Header {
-            problem: "Wärme",
+            problem: Text::new("Wärme"),
             workspace: u32::MAX,
             ..Header::default()
         };
@@ -340,8 +348,13 @@ mod tests {
             growth: 1.5,
             floor: 0.25,
         });
+        header.network.memory = Some(Memory {
+            floats: 2,
+            leak: 0.1,
+            gain: 0.2,
+        });
         header.timing.late_us = 70_000;
-        header.provenance.tool = "test";
+        header.provenance.tool = Text::new("test");
         header.provenance.seed = u64::MAX;
         header.probe = Some(Probe {
             position: [0.3, 0.4],
@@ -360,7 +373,7 @@ mod tests {
         let mut buffer = [0; 512];
         let bytes = postcard::to_slice(&(&header, header.extensions()), &mut buffer).unwrap();
         let mut reader = Reader::new(bytes);
-        assert_eq!(reader.header(4), header);
+        assert_eq!(reader.header(5), header);
         assert_eq!(reader.finish(), Some(&[][..]));
     }
 
@@ -368,7 +381,7 @@ mod tests {
         /// Also what is refused: a header with some of its bytes changed, cut somewhere.
         #[test]
         fn any_bytes_are_read_as_serde_reads_them(
-            format in 1u32..=4,
+            format in 1u32..=5,
             changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
             length in any::<prop::sample::Index>(),
             whole in any::<bool>(),

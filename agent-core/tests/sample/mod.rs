@@ -6,7 +6,7 @@ use agent_core::message::{Observation, Overview, Patch, Samples, Span};
 use agent_core::net::unpack_dense;
 use agent_core::policy::{
     Activation, Channel, Convolution, Dense, DenseWeights, Disc, Encoding, Fusion, Header, Limits,
-    Network, Norm, PROLOGUE, Policy, Provenance, Sensing, Timing, encode,
+    Memory, Network, Norm, PROLOGUE, Policy, Provenance, Sensing, Text, Timing, encode,
 };
 
 pub const WINDOW: usize = 8;
@@ -68,7 +68,7 @@ pub fn dense(inputs: usize, outputs: usize, norm: Norm, activation: Activation) 
 pub fn header(samples: usize) -> Header<'static> {
     use Activation::{Identity, Tanh};
     Header {
-        problem: "heat-1d",
+        problem: Text::new("heat-1d"),
         sensing: Sensing {
             axes: 1,
             window: WINDOW as u16,
@@ -116,8 +116,8 @@ pub fn header(samples: usize) -> Header<'static> {
         },
         workspace: 0,
         provenance: Provenance {
-            tool: "test",
-            revision: "none",
+            tool: Text::new("test"),
+            revision: Text::new("none"),
             seed: 1,
             steps: 0,
         },
@@ -191,7 +191,7 @@ pub fn plane_header() -> Header<'static> {
         radius,
     };
     Header {
-        problem: "heat-2d",
+        problem: Text::new("heat-2d"),
         sensing: Sensing {
             axes: 2,
             window: PLANE_WINDOW as u16,
@@ -293,6 +293,20 @@ pub fn convolved_header(window: usize, convolutions: &[Convolution]) -> Header<'
 }
 
 /// Made-up layers for a header, convolutions first.
+/// With a memory of so many numbers, which the branch reads and the head writes.
+pub fn remembering(mut header: Header, floats: u8) -> Header {
+    let network = &mut header.network;
+    network.memory = Some(Memory {
+        floats,
+        leak: 0.05,
+        gain: 0.3,
+    });
+    network.branch[0].inputs += u16::from(floats);
+    let head = network.head.last_mut().unwrap();
+    head.outputs += 2 * u16::from(floats);
+    header
+}
+
 pub fn layers_for(header: &Header, seed: u64) -> Vec<Layer> {
     let network = &header.network;
     let convolutions = network.convolutions.iter();

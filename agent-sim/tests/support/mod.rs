@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use agent_core::policy::{
     Activation, Channel, Dense, DenseWeights, Disc, Fusion, Header, Limits, Network, Norm,
-    Provenance, Sensing, Timing, encode,
+    Provenance, Sensing, Text, Timing, encode,
 };
 use problem::Problem;
 use rand::{RngExt, SeedableRng};
@@ -22,7 +22,7 @@ pub fn policy_for(problem: &str) -> Vec<u8> {
         activation: Activation::Identity,
     };
     let header = Header {
-        problem,
+        problem: Text::new(problem),
         sensing: Sensing {
             axes: 1,
             window: 8,
@@ -68,8 +68,8 @@ pub fn policy_for(problem: &str) -> Vec<u8> {
 }
 
 const BY_HAND: Provenance<'static> = Provenance {
-    tool: "by hand",
-    revision: "",
+    tool: Text::new("by hand"),
+    revision: Text::new(""),
     seed: 0,
     steps: 0,
 };
@@ -128,7 +128,7 @@ pub fn plane_policy(problem: &Problem, plane: Plane) -> Vec<u8> {
         heapless::Vec::from_slice(&[dense]).unwrap()
     };
     let header = Header {
-        problem: problem.name,
+        problem: Text::new(problem.name),
         sensing,
         network: Network {
             branch: layer(sizes[0], Norm::Soft),

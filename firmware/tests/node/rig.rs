@@ -13,7 +13,7 @@ use agent_core::{
     },
     policy::{
         Activation, Channel, Dense, DenseWeights, Fusion, Header, Limits, Network, Norm, Policy,
-        Provenance, Sensing, Timing, encode,
+        Provenance, Sensing, Text, Timing, encode,
     },
 };
 use cpu_time::ThreadTime;
@@ -72,7 +72,7 @@ fn encoded(window: u16, layers: &[(u16, u16)], gain: f32, timing: Timing) -> Vec
         activation: Activation::Identity,
     };
     let header = Header {
-        problem: "test",
+        problem: Text::new("test"),
         sensing: Sensing {
             axes: 1,
             window,
@@ -101,8 +101,8 @@ fn encoded(window: u16, layers: &[(u16, u16)], gain: f32, timing: Timing) -> Vec
         timing,
         workspace: 0,
         provenance: Provenance {
-            tool: "test",
-            revision: "",
+            tool: Text::new("test"),
+            revision: Text::default(),
             seed: 0,
             steps: 0,
         },

@@ -7,7 +7,7 @@ use agent_core::{
     message::{Command, Observation, Overview, Patch, Report, Samples, Span, encode_frame},
     policy::{
         Activation, Channel, Dense, DenseWeights, Disc, Fusion, Header, Limits, Network, Norm,
-        Policy, Provenance, Sensing, Timing, encode,
+        Policy, Provenance, Sensing, Text, Timing, encode,
     },
 };
 use endurance::{observations::Blob, soak::soak, torture::torture};
@@ -113,7 +113,7 @@ fn plane_policy(width: usize, buffer: &mut [u32]) -> &[u8] {
         radius: 0.06,
     };
     let header = Header {
-        problem: "plane",
+        problem: Text::new("plane"),
         sensing: Sensing {
             axes: 2,
             window: 20,
@@ -146,8 +146,8 @@ fn plane_policy(width: usize, buffer: &mut [u32]) -> &[u8] {
         },
         workspace: 0,
         provenance: Provenance {
-            tool: "test",
-            revision: "",
+            tool: Text::new("test"),
+            revision: Text::default(),
             seed: 0,
             steps: 0,
         },

@@ -90,6 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         "mode": format!("{:?}", action.mode).to_lowercase(),
         "force": action.force,
         "velocity": action.velocity,
+        "memory": made.memory,
     });
     println!("{object}");
     Ok(())

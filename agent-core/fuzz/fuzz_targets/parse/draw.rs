@@ -2,8 +2,8 @@
 
 use crate::{Words, examine};
 use agent_core::policy::{
-    Activation, Channel, Dense, DenseWeights, Disc, Encoding, Fusion, Governor, Header, Network,
-    Norm, encode,
+    Activation, Channel, Dense, DenseWeights, Disc, Encoding, Fusion, Governor, Header, Memory,
+    Network, Norm, encode,
 };
 use agent_core_fuzz::{blobs, script::Script};
 
@@ -18,7 +18,8 @@ pub fn try_drawn(script: &mut Script) {
         _ => plane,
     };
     let drawn = script.u16();
-    let parts: [fn(&mut Header, &mut Script); 5] = [sensing, network, limits, timing, governor];
+    let parts: [fn(&mut Header, &mut Script); 6] =
+        [sensing, network, limits, timing, governor, memory];
     for (k, part) in parts.iter().enumerate() {
         if drawn >> k & 1 == 1 {
             part(&mut header, script);
@@ -179,6 +180,19 @@ fn governor(header: &mut Header, script: &mut Script) {
     });
 }
 
+fn memory(header: &mut Header, script: &mut Script) {
+    let mut share = || match script.rarely(8) {
+        true => script.f32(),
+        false => f32::from(script.u16()) / f32::from(u16::MAX),
+    };
+    let (leak, gain) = (0.5 * share(), share());
+    header.network.memory = Some(Memory {
+        floats: script.below(20),
+        leak,
+        gain,
+    });
+}
+
 /// Small, or now and then any.
 fn size(script: &mut Script) -> u16 {
     match script.below(32) {
@@ -198,6 +212,7 @@ fn connect(header: &mut Header) {
     } + sensing.wide_len();
     let outputs = usize::from(limits.force.is_some()) + limits.velocity.map_or(0, |_| axes);
     let network = &mut header.network;
+    let remembered = network.remembered();
     let fourier = 2 * axes * network.frequencies.len();
     let chain = |layers: &mut [Dense], mut length: usize| {
         for layer in layers {
@@ -206,7 +221,7 @@ fn connect(header: &mut Header) {
         }
         length
     };
-    let seen = chain(&mut network.branch, features);
+    let seen = chain(&mut network.branch, features + remembered);
     // Only equal lengths can be multiplied.
     if let (Fusion::Multiply, Some(last)) = (network.fusion, network.trunk.last_mut()) {
         last.outputs = seen as u16;
@@ -217,7 +232,7 @@ fn connect(header: &mut Header) {
         Fusion::Multiply => seen,
     };
     if let Some(last) = network.head.last_mut() {
-        last.outputs = outputs as u16;
+        last.outputs = (2 * remembered + outputs) as u16;
     }
     chain(&mut network.head, fused);
 }
