@@ -79,7 +79,7 @@ fn group(
     let remembered = 2 * policy.header().network.remembered();
     let agents = states.iter_mut().zip(observations).zip(actions).zip(valid);
     for (lane, (((state, observation), action), valid)) in agents.enumerate() {
-        if valid {
+        if valid && remembered > 0 {
             let mut own: Outputs = [0.0; _];
             for (own, pack) in own.iter_mut().zip(&outputs).take(remembered) {
                 *own = pack.get(lane);
