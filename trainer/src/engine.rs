@@ -30,7 +30,7 @@ pub enum Engine {
 pub struct Plan<'a> {
     /// The form of the problem.
     pub problem: &'a Problem,
-    /// Agents per episode.
+    /// Most agents in one episode.
     pub agents: usize,
     /// Steps per episode.
     pub horizon: usize,
@@ -88,14 +88,7 @@ fn on_cpu() -> Device {
 }
 
 fn on_host(field: Box<dyn FieldStep<f32>>, plan: Plan) -> Result<Box<dyn Rollout>, NotImplemented> {
-    let Plan {
-        problem,
-        agents,
-        horizon,
-        policy,
-        ..
-    } = plan;
-    let closed_loop = HostLoop::new(problem, field, agents, horizon, policy)?;
+    let closed_loop = HostLoop::new(plan.problem, field, plan.horizon, plan.policy)?;
     Ok(Box::new(closed_loop))
 }
 

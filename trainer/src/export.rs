@@ -4,11 +4,11 @@ use crate::checkpoint::Checkpoint;
 use crate::engine::Engine;
 use crate::entry::Entries;
 use crate::learn::Trainer;
-use crate::policy::PolicyConfig;
+use crate::policy::{GAIN, LEAK, PolicyConfig};
 use agent_core::net::unpack_dense;
 use agent_core::policy::{
-    Activation, Channel, Dense, DenseWeights, Disc, Governor, Header, Limits, Network, Norm,
-    Policy, Provenance, Sensing, Text, Timing, encode,
+    Activation, Channel, Dense, DenseWeights, Disc, Governor, Header, Limits, Memory, Network,
+    Norm, Policy, Provenance, Sensing, Text, Timing, encode,
 };
 use anyhow::{Result, anyhow, ensure};
 use artifacts::policy_file;
@@ -123,6 +123,12 @@ pub fn thaw(policy: &Policy, problem: &Problem, config: &PolicyConfig) -> Result
         ours.sensing.window
     );
     ensure!(
+        theirs.network.memory == ours.network.memory,
+        "its agents remember {} numbers, not {}; give --memory {0}, or a policy of this version's recipe",
+        theirs.network.remembered(),
+        ours.network.remembered()
+    );
+    ensure!(
         theirs.network == ours.network,
         "its layers are others than those of this version's recipe"
     );
@@ -134,9 +140,13 @@ pub fn thaw(policy: &Policy, problem: &Problem, config: &PolicyConfig) -> Result
         unpack_dense(packed, inputs, weights, bias);
         rest = others;
     }
-    Ok(with_gains(config, &parameters, |weight, gain| {
-        weight / gain
-    }))
+    let parameters = with_gains(config, &parameters, |weight, gain| weight / gain);
+    let mut held = config.shape.held().into_iter().flatten();
+    ensure!(
+        held.all(|k| parameters[k] == 0.0),
+        "its agents act without an error; train it further without --rests"
+    );
+    Ok(parameters)
 }
 
 fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Result<Header<'static>> {
@@ -179,6 +189,11 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
             trunk: list([plain(t1), plain(t2)]),
             fusion: shape.fusion,
             head: list([plain(fuse), layer(head, Norm::None, Activation::Identity)]),
+            memory: (shape.memory > 0).then_some(Memory {
+                floats: shape.memory as u8,
+                leak: LEAK,
+                gain: GAIN,
+            }),
             ..Network::default()
         },
         limits: Limits {

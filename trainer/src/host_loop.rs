@@ -2,7 +2,8 @@
 //!
 //! Episodes are cut into groups of a few dozen agents; a group runs through all its time steps on
 //! one thread, with the network evaluated for all its agents at once. The cut does not depend on
-//! the number of threads and sums over groups are taken in order, so results do not either.
+//! the number of threads and sums over groups are taken in order, so results do not either. Every
+//! episode has as many agents as its trial says; those of a group stand one after the other, in *rows*.
 
 use crate::adjoint::actuate::{Actuators, Kernels};
 use crate::adjoint::motion::Motion;
@@ -10,24 +11,23 @@ use crate::adjoint::network::{self, Activations, Network, Workspace};
 use crate::adjoint::observe::{Eyes, Scene};
 use crate::adjoint::physics::{FieldStep, Gradients, Interval};
 use crate::adjoint::real::Real;
-use crate::loss::{Score, TERMS};
-use crate::policy::{PolicyConfig, Shape};
+use crate::loss::{Score, TERMS, means, shares};
+use crate::policy::{GAIN, LEAK, PolicyConfig, Shape};
 use crate::rollout::{Rollout, RolloutError, Terms};
 use crate::trial::{Trial, noise};
 use problem::{Drives, NotImplemented, Problem};
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Mutex;
 
 /// Agents that share a matrix product.
 const GROUP_ROWS: usize = 32;
 
-/// A closed loop on the host: problem, swarm size, horizon and the shape of the network in it.
+/// A closed loop on the host: problem, horizon and the shape of the network in it.
 #[derive(Debug)]
 pub struct HostLoop<T: Real = f32> {
     /// The control problem.
     pub problem: Problem,
-    /// Agents per episode.
-    pub agents: usize,
     /// Steps per episode.
     pub horizon: usize,
     /// The network.
@@ -41,14 +41,92 @@ pub struct HostLoop<T: Real = f32> {
     spare: Mutex<Vec<Trace<T>>>,
 }
 
+/// Whose rows are whose in a group: agents of an episode beside each other, episode after episode.
+#[derive(Debug, Clone)]
+struct Rows(Vec<usize>);
+
+impl Rows {
+    fn of(trials: &[Trial]) -> Self {
+        let ends = trials.iter().scan(0, |end, trial| {
+            *end += trial.agents();
+            Some(*end)
+        });
+        Self(std::iter::once(0).chain(ends).collect())
+    }
+
+    /// All of them.
+    fn all(&self) -> usize {
+        self.0[self.0.len() - 1]
+    }
+
+    fn episodes(&self) -> usize {
+        self.0.len() - 1
+    }
+
+    /// Agents of each episode.
+    fn sizes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.windows(2).map(|ends| ends[1] - ends[0])
+    }
+
+    /// The values of an episode's agents, of `width` each.
+    fn of_episode(&self, episode: usize, width: usize) -> Range<usize> {
+        self.0[episode] * width..self.0[episode + 1] * width
+    }
+
+    /// Every row with its episode and which of its agents it is.
+    fn people(&self) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
+        let episodes = self.0.windows(2).enumerate();
+        episodes.flat_map(|(e, ends)| {
+            (ends[0]..ends[1])
+                .enumerate()
+                .map(move |(a, row)| (row, e, a))
+        })
+    }
+}
+
+/// Episodes that run together.
+struct Group<'a, T> {
+    trials: &'a [Trial],
+    targets: &'a [Vec<T>],
+    rows: Rows,
+}
+
+impl<'a, T> Group<'a, T> {
+    fn new(which: &Range<usize>, trials: &'a [Trial], targets: &'a [Vec<T>]) -> Self {
+        let trials = &trials[which.clone()];
+        Self {
+            trials,
+            targets: &targets[which.clone()],
+            rows: Rows::of(trials),
+        }
+    }
+}
+
+/// Cuts episodes into groups that fill [`GROUP_ROWS`] as well as they go, in order.
+fn groups(trials: &[Trial]) -> Vec<Range<usize>> {
+    let (mut groups, mut first, mut rows) = (Vec::new(), 0, 0);
+    for (k, trial) in trials.iter().enumerate() {
+        if k > first && rows + trial.agents() > GROUP_ROWS {
+            groups.push(first..k);
+            (first, rows) = (k, 0);
+        }
+        rows += trial.agents();
+    }
+    if first < trials.len() {
+        groups.push(first..trials.len());
+    }
+    groups
+}
+
 /// What the forward pass of one group leaves for the backward pass.
 #[derive(Debug)]
 struct Trace<T> {
-    episodes: usize,
     /// [horizon + 1, episodes, grid]
     fields: Vec<T>,
     /// [horizon + 1, rows, axes]
     positions: Vec<T>,
+    /// What agents remember: [horizon + 1, rows, memory].
+    memories: Vec<T>,
     /// [horizon, rows · activation width]
     activations: Vec<T>,
     /// [horizon, rows · place width]; one step of it where agents stay.
@@ -78,12 +156,14 @@ struct Scratch<T> {
     g_positions: Vec<T>,
     g_scaled: Vec<T>,
     g_offer: Vec<T>,
-    /// [horizon, rows, actions]: actions take effect after a delay, gradients come back before it.
+    /// [horizon, rows, outputs]: actions take effect after a delay, gradients come back before it.
     g_outputs: Vec<T>,
     g_applied: Vec<T>,
     /// Gradient of the later step's change of velocity, [rows, axes].
     g_change: Vec<T>,
-    g_window: Vec<T>,
+    g_input: Vec<T>,
+    /// Gradient of what agents remember after the step at hand, then of what they did before it.
+    g_memory: Vec<T>,
     network: Workspace<T>,
 }
 
@@ -101,21 +181,20 @@ enum Pilot<T> {
 pub struct Tape<T> {
     pilot: Pilot<T>,
     targets: Vec<Vec<T>>,
-    groups: Vec<Trace<T>>,
+    groups: Vec<(Range<usize>, Trace<T>)>,
 }
 
 impl<T: Real> HostLoop<T> {
-    /// Episodes of `problem`, whose field takes the steps of `field`, with `agents` agents and
-    /// `horizon` steps under the network of `config`. Refuses a truth on another grid than the
-    /// sensors': agents are shown the field that is stepped.
+    /// Episodes of `problem`, whose field takes the steps of `field`, with `horizon` steps under the
+    /// network of `config`. Refuses a truth on another grid than the sensors': agents are shown the
+    /// field that is stepped.
     pub fn new(
         problem: &Problem,
         field: Box<dyn FieldStep<T>>,
-        agents: usize,
         horizon: usize,
         config: &PolicyConfig,
     ) -> Result<Self, NotImplemented> {
-        assert!(agents > 0 && horizon > 0);
+        assert!(horizon > 0);
         if problem.grid != problem.sensors {
             return Err(NotImplemented {
                 part: "the trainer",
@@ -125,20 +204,15 @@ impl<T: Real> HostLoop<T> {
         }
         Ok(Self {
             problem: *problem,
-            agents,
             horizon,
             shape: config.shape.clone(),
             eyes: Eyes::new(problem, &config.sight),
             motion: Motion::new(problem),
             actuators: Actuators::new(problem),
             field,
-            score: Score::new(problem, agents, horizon),
+            score: Score::new(problem, horizon),
             spare: Mutex::default(),
         })
-    }
-
-    fn episodes_per_group(&self) -> usize {
-        (GROUP_ROWS / self.agents).max(1)
     }
 
     /// Runs the episodes; returns their terms, [episodes][term], and what the adjoint needs.
@@ -156,15 +230,13 @@ impl<T: Real> HostLoop<T> {
 
     fn fly(&self, pilot: Pilot<T>, trials: &[Trial]) -> (Vec<Terms>, Tape<T>) {
         let targets: Vec<Vec<T>> = trials.iter().map(|t| cast(&t.episode.target)).collect();
-        let size = self.episodes_per_group();
-        let (terms, groups): (Vec<_>, Vec<_>) = trials
-            .par_chunks(size)
-            .zip(targets.par_chunks(size))
-            .enumerate()
-            .map(|(group, (trials, targets))| {
-                let mut trace = self.trace(trials.len());
-                let terms = self.forward_group(&pilot, group * size, trials, targets, &mut trace);
-                (terms, trace)
+        let (terms, groups): (Vec<_>, Vec<_>) = groups(trials)
+            .into_par_iter()
+            .map(|which| {
+                let group = Group::new(&which, trials, &targets);
+                let mut trace = self.trace(&group.rows);
+                let terms = self.forward_group(&pilot, which.start, &group, &mut trace);
+                (terms, (which, trace))
             })
             .unzip();
         let tape = Tape {
@@ -194,15 +266,13 @@ impl<T: Real> HostLoop<T> {
 
     /// The gradient of each group of episodes.
     fn gradients(&self, mut tape: Tape<T>, trials: &[Trial], g_terms: &[Terms]) -> Vec<Vec<T>> {
-        let size = self.episodes_per_group();
-        let pilot = &tape.pilot;
+        let (pilot, targets) = (&tape.pilot, &tape.targets);
         let gradients = tape
             .groups
             .par_iter_mut()
-            .zip(tape.targets.par_chunks(size))
-            .zip(trials.par_chunks(size).zip(g_terms.par_chunks(size)))
-            .map(|((trace, targets), (trials, g))| {
-                self.backward_group(pilot, trials, targets, g, trace)
+            .map(|(which, trace)| {
+                let group = Group::new(which, trials, targets);
+                self.backward_group(pilot, &group, &g_terms[which.clone()], trace)
             })
             .collect();
         self.recycle(tape);
@@ -210,52 +280,74 @@ impl<T: Real> HostLoop<T> {
     }
 
     /// Keeps the buffers of a tape that needs no backward pass.
-    pub fn recycle(&self, mut tape: Tape<T>) {
-        self.spare
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .append(&mut tape.groups);
+    pub fn recycle(&self, tape: Tape<T>) {
+        let traces = tape.groups.into_iter().map(|(_, trace)| trace);
+        let mut spare = self.spare.lock().unwrap_or_else(|e| e.into_inner());
+        spare.extend(traces);
     }
 
-    fn trace(&self, episodes: usize) -> Trace<T> {
+    /// Room for a group, in the smallest trace that is not needed any more and large enough.
+    fn trace(&self, group: &Rows) -> Trace<T> {
+        let rows = group.all();
         let mut spare = self.spare.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(found) = spare.iter().position(|t| t.episodes == episodes) {
-            return spare.swap_remove(found);
-        }
+        let by_room = |&(_, trace): &(usize, &Trace<T>)| {
+            let room = trace.positions.capacity();
+            (room < (self.horizon + 1) * rows * self.shape.axes, room)
+        };
+        let found = spare.iter().enumerate().min_by_key(by_room).map(|(k, _)| k);
+        let found = found.map(|k| spare.swap_remove(k));
         drop(spare);
+        let mut trace = found.unwrap_or_else(|| Trace::new(&self.eyes));
+        self.fit(&mut trace, group);
+        trace
+    }
+
+    /// Gives every part of a trace the size that a group needs.
+    fn fit(&self, trace: &mut Trace<T>, group: &Rows) {
+        let (episodes, rows, horizon) = (group.episodes(), group.all(), self.horizon);
         let (n, axes, actions) = (self.problem.grid.len(), self.shape.axes, self.shape.actions);
         let components = self.problem.actuation.drives.components();
-        let (rows, horizon) = (episodes * self.agents, self.horizon);
-        let of = |size: usize| vec![T::ZERO; size];
-        Trace {
-            episodes,
-            fields: of((horizon + 1) * episodes * n),
-            positions: of((horizon + 1) * rows * axes),
-            activations: of(horizon * rows * network::activation_width(&self.shape)),
-            places: of(self.places_kept() * rows * network::place_width(&self.shape)),
-            applied: of(horizon * rows * actions),
-            tape: of(horizon * episodes * self.field.tape_len()),
-            scratch: Scratch {
-                scene: self.eyes.scene(),
-                g_scene: self.eyes.scene(),
-                scaled: of(rows * axes),
-                kernels: vec![self.actuators.kernels(self.agents); episodes],
-                amplitudes: of(rows * components),
-                g_amplitudes: of(rows * components),
-                forcing: of(episodes * components * n),
-                field: of(episodes * self.field.scratch_len()),
-                g_field: of(episodes * n),
-                g_next: of(episodes * n),
-                g_forcing: of(episodes * components * n),
-                g_positions: of(rows * axes),
-                g_scaled: of(rows * axes),
-                g_offer: of(rows * network::offer_width(&self.shape)),
-                g_outputs: of(horizon * rows * actions),
-                g_applied: of(rows * actions),
-                g_change: of(rows * axes),
-                g_window: of(rows * self.shape.features),
-                network: Workspace::new(&self.shape, rows),
-            },
+        let s = &mut trace.scratch;
+        for (part, size) in [
+            (&mut trace.fields, (horizon + 1) * episodes * n),
+            (&mut trace.positions, (horizon + 1) * rows * axes),
+            (
+                &mut trace.memories,
+                (horizon + 1) * rows * self.shape.memory,
+            ),
+            (
+                &mut trace.activations,
+                horizon * rows * network::activation_width(&self.shape),
+            ),
+            (
+                &mut trace.places,
+                self.places_kept() * rows * network::place_width(&self.shape),
+            ),
+            (&mut trace.applied, horizon * rows * actions),
+            (&mut trace.tape, horizon * episodes * self.field.tape_len()),
+            (&mut s.scaled, rows * axes),
+            (&mut s.amplitudes, rows * components),
+            (&mut s.g_amplitudes, rows * components),
+            (&mut s.forcing, episodes * components * n),
+            (&mut s.field, episodes * self.field.scratch_len()),
+            (&mut s.g_field, episodes * n),
+            (&mut s.g_next, episodes * n),
+            (&mut s.g_forcing, episodes * components * n),
+            (&mut s.g_positions, rows * axes),
+            (&mut s.g_scaled, rows * axes),
+            (&mut s.g_offer, rows * network::offer_width(&self.shape)),
+            (&mut s.g_outputs, horizon * rows * self.shape.outputs()),
+            (&mut s.g_applied, rows * actions),
+            (&mut s.g_change, rows * axes),
+            (&mut s.g_input, rows * self.shape.inputs()),
+            (&mut s.g_memory, rows * self.shape.memory),
+        ] {
+            part.resize(size, T::ZERO);
+        }
+        s.network.fit(&self.shape, rows);
+        s.kernels.resize_with(episodes, Kernels::default);
+        for (kernels, agents) in s.kernels.iter_mut().zip(group.sizes()) {
+            self.actuators.fit(kernels, agents);
         }
     }
 
@@ -265,10 +357,10 @@ impl<T: Real> HostLoop<T> {
     }
 
     /// Puts every agent's kernel where the agent is.
-    fn place(&self, positions: &[T], kernels: &mut [Kernels<T>]) {
-        let agents = self.agents * self.shape.axes;
-        for (kernels, positions) in kernels.iter_mut().zip(positions.chunks_exact(agents)) {
-            self.actuators.place(positions, kernels);
+    fn place(&self, rows: &Rows, positions: &[T], kernels: &mut [Kernels<T>]) {
+        for (e, kernels) in kernels.iter_mut().enumerate() {
+            let agents = rows.of_episode(e, self.shape.axes);
+            self.actuators.place(&positions[agents], kernels);
         }
     }
 
@@ -286,18 +378,15 @@ impl<T: Real> HostLoop<T> {
     }
 
     /// The forcing on each episode's field.
-    fn force(&self, s: &mut Scratch<T>) {
+    fn force(&self, rows: &Rows, s: &mut Scratch<T>) {
         let components = self.problem.actuation.drives.components();
-        let (n, m) = (
-            components * self.problem.grid.len(),
-            components * self.agents,
-        );
-        let episodes = s
+        let fields = s
             .forcing
-            .chunks_exact_mut(n)
-            .zip(s.amplitudes.chunks_exact(m));
-        for ((forcing, amplitudes), kernels) in episodes.zip(&mut s.kernels) {
-            self.actuators.spread(amplitudes, kernels, forcing);
+            .chunks_exact_mut(components * self.problem.grid.len());
+        for (e, (forcing, kernels)) in fields.zip(&mut s.kernels).enumerate() {
+            let agents = rows.of_episode(e, components);
+            self.actuators
+                .spread(&s.amplitudes[agents], kernels, forcing);
         }
     }
 
@@ -318,23 +407,23 @@ impl<T: Real> HostLoop<T> {
         self.problem.cell_of(narrow)
     }
 
-    /// Runs a group of episodes; returns their terms and leaves the way in the trace.
+    /// Runs a group of the episodes; returns their terms and leaves the way in the trace.
     fn forward_group(
         &self,
         pilot: &Pilot<T>,
         first: usize,
-        trials: &[Trial],
-        targets: &[Vec<T>],
+        group: &Group<T>,
         trace: &mut Trace<T>,
     ) -> Vec<Terms> {
-        let count = trials.len();
-        let (n, rows) = (count * self.problem.grid.len(), count * self.agents);
+        let (count, crew) = (group.trials.len(), &group.rows);
+        let (n, rows) = (count * self.problem.grid.len(), crew.all());
         let (axes, actions) = (self.shape.axes, self.shape.actions);
-        let mut terms = vec![[0.0; TERMS]; count];
-        self.begin(trials, trace);
+        let mut sums = vec![[0.0; TERMS]; count];
+        self.begin(group, trace);
         let Trace {
             fields,
             positions,
+            memories,
             activations,
             places,
             applied,
@@ -351,21 +440,24 @@ impl<T: Real> HostLoop<T> {
             let mut now = network::activations_mut(&self.shape, rows, &mut now[..slab]);
             match pilot {
                 Pilot::Policy(network) => {
-                    self.observe(step, trials, targets, (field, position), &mut now, s);
+                    let (memory, next_memory) = around(memories, step, rows * self.shape.memory);
+                    self.recall(memory, &mut now);
+                    self.observe(group, step, (field, position), &mut now, s);
                     self.decide(network, step, position, places, &mut now, s);
+                    self.remember(memory, &*now.output, next_memory);
                 }
-                Pilot::Plans(plans) => self.follow(&plans[first..], step, &mut now),
+                Pilot::Plans(plans) => self.follow(crew, &plans[first..], step, &mut now),
             }
             let (done, doing) = applied.split_at_mut(step * rows * actions);
             let doing = &mut doing[..rows * actions];
-            self.act(step, trials, (before, &*now.action), doing);
+            self.act(group, step, (before, &*now.output), doing);
 
             self.amplitudes(doing, &mut s.amplitudes);
-            self.force(s);
+            self.force(crew, s);
             let tape = &mut tape[step * taped..][..taped];
             self.field
                 .advance(count, field, &s.forcing, next_field, tape, &mut s.field);
-            self.travel(position, doing, next_position, s);
+            self.travel(crew, position, doing, next_position, s);
             let old = step.checked_sub(1).map(|old| &done[old * rows * actions..]);
             let reached = Reached {
                 fields: next_field,
@@ -373,47 +465,112 @@ impl<T: Real> HostLoop<T> {
                 actions: doing,
                 actions_before: old,
             };
-            self.add_scores(step, targets, reached, &mut s.scene, &mut terms);
+            self.add_scores(group, step, reached, &mut s.scene, &mut sums);
         }
-        terms
+        sums.iter()
+            .zip(self.shares(crew))
+            .map(|(sums, shares)| means(sums, &shares))
+            .collect()
+    }
+
+    /// The shares of each episode's terms.
+    fn shares(&self, rows: &Rows) -> impl Iterator<Item = Terms> {
+        let sizes = rows.sizes();
+        sizes.map(|agents| shares(&self.problem, agents, self.horizon))
     }
 
     /// Puts fields and agents where the episodes begin.
-    fn begin(&self, trials: &[Trial], trace: &mut Trace<T>) {
-        let (n, m, axes) = (self.problem.grid.len(), self.agents, self.shape.axes);
-        for (e, trial) in trials.iter().enumerate() {
+    fn begin(&self, group: &Group<T>, trace: &mut Trace<T>) {
+        let (n, axes, rows) = (self.problem.grid.len(), self.shape.axes, &group.rows);
+        for (e, trial) in group.trials.iter().enumerate() {
             trace.fields[e * n..][..n].copy_from_slice(&cast::<T>(&trial.episode.initial));
-            let start = trace.positions[e * m * axes..][..m * axes].chunks_exact_mut(axes);
+            let start = trace.positions[rows.of_episode(e, axes)].chunks_exact_mut(axes);
             for (to, from) in start.zip(&trial.start) {
                 for (to, &from) in to.iter_mut().zip(from) {
                     *to = T::of(from);
                 }
             }
         }
-        let rows = trials.len() * m;
-        self.place(&trace.positions[..rows * axes], &mut trace.scratch.kernels);
+        trace.memories[..rows.all() * self.shape.memory].fill(T::ZERO);
+        self.place(rows, &trace.positions, &mut trace.scratch.kernels);
+    }
+
+    /// What agents remember is part of what the network reads.
+    fn recall(&self, memory: &[T], now: &mut Activations<&mut [T]>) {
+        let Shape {
+            features,
+            memory: size,
+            ..
+        } = self.shape;
+        if size > 0 {
+            let inputs = now.input.chunks_exact_mut(self.shape.inputs());
+            for (input, memory) in inputs.zip(memory.chunks_exact(size)) {
+                input[features..].copy_from_slice(memory);
+            }
+        }
+    }
+
+    /// What agents remember after a step that gave these outputs.
+    fn remember(&self, memory: &[T], output: &[T], next: &mut [T]) {
+        let size = self.shape.memory;
+        if size > 0 {
+            let outputs = output.chunks_exact(self.shape.outputs());
+            let memories = memory.chunks_exact(size).zip(next.chunks_exact_mut(size));
+            for (output, (memory, next)) in outputs.zip(memories) {
+                let (pushes, gates) = output.split_at(size);
+                for k in 0..size {
+                    next[k] = kept(memory[k], pushes[k], gates[k]).within(-T::ONE, T::ONE);
+                }
+            }
+        }
+    }
+
+    /// Back through what agents remember: from the memory after a step to the step's pushes and gates,
+    /// and, as far as it was kept, to the memory before it.
+    fn memory_adjoint(&self, step: usize, memory: &[T], output: &[T], s: &mut Scratch<T>) {
+        let (size, width) = (self.shape.memory, self.shape.outputs());
+        let g_outputs = &mut s.g_outputs[step * output.len()..][..output.len()];
+        for row in 0..output.len() / width {
+            let (pushes, gates) = output[row * width..].split_at(size);
+            let g_output = &mut g_outputs[row * width..][..width];
+            for k in 0..size {
+                let (m, g) = (memory[row * size + k], &mut s.g_memory[row * size + k]);
+                let whole = kept(m, pushes[k], gates[k]);
+                if whole != whole.within(-T::ONE, T::ONE) {
+                    *g = T::ZERO;
+                }
+                g_output[k] = T::of(f64::from(GAIN)) * *g;
+                g_output[size + k] = T::of(f64::from(-LEAK)) * m * *g;
+                *g = kept(*g, T::ZERO, gates[k]);
+            }
+        }
     }
 
     /// What every agent sees of its field.
     fn observe(
         &self,
+        group: &Group<T>,
         step: usize,
-        trials: &[Trial],
-        targets: &[Vec<T>],
         (field, position): (&[T], &[T]),
         now: &mut Activations<&mut [T]>,
         s: &mut Scratch<T>,
     ) {
-        let (n, m) = (self.problem.grid.len(), self.agents);
-        let (axes, features) = (self.shape.axes, self.shape.features);
+        let Group {
+            trials,
+            targets,
+            rows,
+        } = group;
+        let n = self.problem.grid.len();
+        let (axes, features, inputs) = (self.shape.axes, self.shape.features, self.shape.inputs());
         for (e, trial) in trials.iter().enumerate() {
             difference(&field[e * n..][..n], &targets[e], &mut s.scene.error);
             disturb(trial, step, &mut s.scene.error);
             self.eyes.prepare(&mut s.scene);
-            let windows = now.window[e * m * features..].chunks_exact_mut(features);
-            let agents = position[e * m * axes..].chunks_exact(axes).take(m);
-            for (at, seen) in agents.zip(windows) {
-                self.eyes.observe(&s.scene, self.cell(at), seen);
+            let seen = now.input[rows.of_episode(e, inputs)].chunks_exact_mut(inputs);
+            let agents = position[rows.of_episode(e, axes)].chunks_exact(axes);
+            for (at, seen) in agents.zip(seen) {
+                self.eyes
+                    .observe(&s.scene, self.cell(at), &mut seen[..features]);
             }
         }
     }
@@ -441,10 +598,12 @@ impl<T: Real> HostLoop<T> {
     }
 
     /// What the plans say instead.
-    fn follow(&self, plans: &[Vec<T>], step: usize, now: &mut Activations<&mut [T]>) {
-        let each = self.agents * self.shape.actions;
-        for (plan, planned) in plans.iter().zip(now.action.chunks_exact_mut(each)) {
-            for (to, from) in planned.iter_mut().zip(&plan[step * each..]) {
+    fn follow(&self, rows: &Rows, plans: &[Vec<T>], step: usize, now: &mut Activations<&mut [T]>) {
+        let (width, actions) = (self.shape.outputs(), self.shape.actions);
+        for (row, e, agent) in rows.people() {
+            let at = (step * rows.of_episode(e, 1).len() + agent) * actions;
+            let planned = &mut now.output[(row + 1) * width - actions..][..actions];
+            for (to, from) in planned.iter_mut().zip(&plans[e][at..]) {
                 *to = from.squash();
             }
         }
@@ -452,12 +611,12 @@ impl<T: Real> HostLoop<T> {
 
     /// What agents do: what they decided now, or some steps ago, within their limits; nothing after
     /// their end.
-    fn act(&self, step: usize, trials: &[Trial], (before, decided): (&[T], &[T]), doing: &mut [T]) {
-        let (m, actions) = (self.agents, self.shape.actions);
-        let rows = trials.len() * m;
+    fn act(&self, group: &Group<T>, step: usize, (before, decided): (&[T], &[T]), doing: &mut [T]) {
+        let crew = &group.rows;
+        let (rows, actions) = (crew.all(), self.shape.actions);
         let slab = rows * network::activation_width(&self.shape);
-        for (row, action) in doing.chunks_exact_mut(actions).enumerate() {
-            let (trial, agent) = (&trials[row / m], row % m);
+        for (row, e, agent) in crew.people() {
+            let (trial, action) = (&group.trials[e], &mut doing[row * actions..][..actions]);
             action.fill(T::ZERO);
             if trial.delay > step || step >= trial.dies_at[agent] {
                 continue;
@@ -465,21 +624,26 @@ impl<T: Real> HostLoop<T> {
             let output = match trial.delay {
                 0 => decided,
                 delay => {
-                    network::activations(&self.shape, rows, &before[(step - delay) * slab..]).action
+                    network::activations(&self.shape, rows, &before[(step - delay) * slab..]).output
                 }
             };
-            self.motion
-                .saturate(&output[row * actions..][..actions], action);
+            self.motion.saturate(self.decided(output, row), action);
             if trial.actuator_noise > 0.0 && self.motion.has_force() {
-                let index = (step * m + agent) as u64;
+                let index = (step * trial.agents() + agent) as u64;
                 let off = trial.actuator_noise * noise(!trial.noise_seed, index);
                 action[0] += T::of(off);
             }
         }
     }
 
+    /// The actions among what came out for a row.
+    fn decided<'a>(&self, outputs: &'a [T], row: usize) -> &'a [T] {
+        let actions = self.shape.actions;
+        &outputs[(row + 1) * self.shape.outputs() - actions..][..actions]
+    }
+
     /// Where agents go, and their kernels with them.
-    fn travel(&self, from: &[T], doing: &[T], to: &mut [T], s: &mut Scratch<T>) {
+    fn travel(&self, rows: &Rows, from: &[T], doing: &[T], to: &mut [T], s: &mut Scratch<T>) {
         let (axes, actions) = (self.shape.axes, self.shape.actions);
         to.copy_from_slice(from);
         if !self.motion.moves() {
@@ -490,36 +654,37 @@ impl<T: Real> HostLoop<T> {
             let velocity = &action[self.motion.velocity_at()..];
             to.copy_from_slice(&self.motion.travel(from, velocity).0[..axes]);
         }
-        self.place(to, &mut s.kernels);
+        self.place(rows, to, &mut s.kernels);
     }
 
-    /// Adds to the episodes' terms what a step led to and cost.
+    /// Adds to the episodes' sums what a step led to and cost.
     fn add_scores(
         &self,
+        group: &Group<T>,
         step: usize,
-        targets: &[Vec<T>],
         reached: Reached<T>,
         scene: &mut Scene<T>,
-        terms: &mut [Terms],
+        sums: &mut [Terms],
     ) {
-        let (n, m) = (self.problem.grid.len(), self.agents);
+        let Group { targets, rows, .. } = group;
+        let n = self.problem.grid.len();
         let (axes, actions) = (self.shape.axes, self.shape.actions);
-        for (e, terms) in terms.iter_mut().enumerate() {
+        for (e, sums) in sums.iter_mut().enumerate() {
             difference(&reached.fields[e * n..][..n], &targets[e], &mut scene.error);
-            self.score.field(&scene.error, &targets[e], step, terms);
-            let agents = e * m * actions..(e + 1) * m * actions;
+            self.score.field(&scene.error, &targets[e], step, sums);
+            let agents = rows.of_episode(e, actions);
             let doing = &reached.actions[agents.clone()];
             let forces = doing.chunks_exact(actions).map(|a| a[0]);
-            let forces = forces.take(if self.motion.has_force() { m } else { 0 });
-            self.score.actions(forces, self.velocities(doing), terms);
+            let forces = forces.filter(|_| self.motion.has_force());
+            self.score.actions(forces, self.velocities(doing), sums);
             if !self.motion.moves() {
                 continue;
             }
             self.score
-                .positions(&reached.positions[e * m * axes..][..m * axes], terms);
+                .positions(&reached.positions[rows.of_episode(e, axes)], sums);
             if let Some(before) = reached.actions_before {
                 let pairs = self.velocities(doing).zip(self.velocities(&before[agents]));
-                self.score.change(pairs.map(|(v, w)| v - w), terms);
+                self.score.change(pairs.map(|(v, w)| v - w), sums);
             }
         }
     }
@@ -528,14 +693,16 @@ impl<T: Real> HostLoop<T> {
     fn backward_group(
         &self,
         pilot: &Pilot<T>,
-        trials: &[Trial],
-        targets: &[Vec<T>],
+        group: &Group<T>,
         g_terms: &[Terms],
         trace: &mut Trace<T>,
     ) -> Vec<T> {
-        let count = trace.episodes;
-        let (n, rows) = (count * self.problem.grid.len(), count * self.agents);
+        let (count, crew) = (group.trials.len(), &group.rows);
+        let (n, rows) = (count * self.problem.grid.len(), crew.all());
         let (axes, actions) = (self.shape.axes, self.shape.actions);
+        let pulls: Vec<Terms> = (g_terms.iter().zip(self.shares(crew)))
+            .map(|(g, shares)| std::array::from_fn(|k| g[k] * shares[k]))
+            .collect();
         let mut gradient = match pilot {
             Pilot::Policy(_) => vec![T::ZERO; self.shape.parameters()],
             Pilot::Plans(_) => vec![T::ZERO; self.horizon * rows * actions],
@@ -543,6 +710,7 @@ impl<T: Real> HostLoop<T> {
         let Trace {
             fields,
             positions,
+            memories,
             activations,
             places,
             applied,
@@ -554,7 +722,7 @@ impl<T: Real> HostLoop<T> {
         let taped = count * self.field.tape_len();
         s.clear_gradients();
         if !self.motion.moves() {
-            self.place(&positions[..rows * axes], &mut s.kernels);
+            self.place(crew, &positions[..rows * axes], &mut s.kernels);
         }
         for step in (0..self.horizon).rev() {
             let field = &fields[step * n..][..n];
@@ -568,22 +736,24 @@ impl<T: Real> HostLoop<T> {
             };
             let now = network::activations(&self.shape, rows, &activations[step * slab..]);
 
-            self.scores_adjoint(step, targets, g_terms, &reached, s);
-            self.actions_adjoint(g_terms, &reached, position, s);
+            self.scores_adjoint(group, step, &pulls, &reached, s);
+            self.actions_adjoint(crew, &pulls, &reached, position, s);
             let interval = Interval {
                 fields: field,
                 forcing: &[],
                 next: reached.fields,
                 tape: &tape[step * taped..][..taped],
             };
-            self.field_adjoint(count, interval, position, reached.actions, s);
-            self.decisions_adjoint(step, trials, activations, s);
+            self.field_adjoint(crew, interval, position, reached.actions, s);
+            self.decisions_adjoint(group, step, activations, s);
             match pilot {
                 Pilot::Policy(network) => {
+                    let memory = &memories[step * rows * self.shape.memory..];
+                    self.memory_adjoint(step, memory, now.output, s);
                     self.network_adjoint(network, step, places, &now, s, &mut gradient);
-                    self.sight_adjoint(count, position, s);
+                    self.sight_adjoint(crew, position, s);
                 }
-                Pilot::Plans(_) => self.plans_adjoint(step, rows, now.action, s, &mut gradient),
+                Pilot::Plans(_) => self.plans_adjoint(crew, step, now.output, s, &mut gradient),
             }
             std::mem::swap(&mut s.g_next, &mut s.g_field);
         }
@@ -593,14 +763,15 @@ impl<T: Real> HostLoop<T> {
     /// Back through the score of the state that a step led to.
     fn scores_adjoint(
         &self,
+        group: &Group<T>,
         step: usize,
-        targets: &[Vec<T>],
-        g_terms: &[Terms],
+        pulls: &[Terms],
         reached: &Reached<T>,
         s: &mut Scratch<T>,
     ) {
-        let (n, m, axes) = (self.problem.grid.len(), self.agents, self.shape.axes);
-        for (e, g) in g_terms.iter().enumerate() {
+        let Group { targets, rows, .. } = group;
+        let (n, axes) = (self.problem.grid.len(), self.shape.axes);
+        for (e, pulls) in pulls.iter().enumerate() {
             difference(
                 &reached.fields[e * n..][..n],
                 &targets[e],
@@ -608,12 +779,12 @@ impl<T: Real> HostLoop<T> {
             );
             let g_next = &mut s.g_next[e * n..][..n];
             self.score
-                .field_adjoint(&s.scene.error, &targets[e], step, g, g_next);
+                .field_adjoint(&s.scene.error, &targets[e], step, pulls, g_next);
             if self.motion.moves() {
-                let agents = e * m * axes..(e + 1) * m * axes;
+                let agents = rows.of_episode(e, axes);
                 let g_positions = &mut s.g_positions[agents.clone()];
                 self.score
-                    .positions_adjoint(&reached.positions[agents], g, g_positions);
+                    .positions_adjoint(&reached.positions[agents], pulls, g_positions);
             }
         }
     }
@@ -621,15 +792,16 @@ impl<T: Real> HostLoop<T> {
     /// Back through the agents' own score, and how they moved.
     fn actions_adjoint(
         &self,
-        g_terms: &[Terms],
+        rows: &Rows,
+        pulls: &[Terms],
         reached: &Reached<T>,
         position: &[T],
         s: &mut Scratch<T>,
     ) {
-        let (m, axes, actions) = (self.agents, self.shape.axes, self.shape.actions);
+        let (axes, actions) = (self.shape.axes, self.shape.actions);
         let velocity_at = self.motion.velocity_at();
-        for row in 0..position.len() / axes {
-            let (force_pull, velocity_pull) = self.score.action_pulls(&g_terms[row / m]);
+        for (row, e, _) in rows.people() {
+            let (force_pull, velocity_pull) = self.score.action_pulls(&pulls[e]);
             let action = &reached.actions[row * actions..][..actions];
             let g = &mut s.g_applied[row * actions..][..actions];
             if self.motion.has_force() {
@@ -638,7 +810,7 @@ impl<T: Real> HostLoop<T> {
             if !self.motion.moves() {
                 continue;
             }
-            let change_pull = self.score.change_pull(&g_terms[row / m]);
+            let change_pull = self.score.change_pull(&pulls[e]);
             for axis in 0..axes {
                 let k = velocity_at + axis;
                 g[k] = velocity_pull * action[k];
@@ -664,20 +836,20 @@ impl<T: Real> HostLoop<T> {
     /// Back through the field's interval, to the field before it and to what agents did.
     fn field_adjoint(
         &self,
-        count: usize,
+        rows: &Rows,
         interval: Interval<T>,
         position: &[T],
         doing: &[T],
         s: &mut Scratch<T>,
     ) {
-        let (n, m) = (self.problem.grid.len(), self.agents);
+        let (count, n) = (rows.episodes(), self.problem.grid.len());
         let (axes, actions) = (self.shape.axes, self.shape.actions);
         let components = self.problem.actuation.drives.components();
         if self.motion.moves() {
-            self.place(position, &mut s.kernels);
+            self.place(rows, position, &mut s.kernels);
         }
         self.amplitudes(doing, &mut s.amplitudes);
-        self.force(s);
+        self.force(rows, s);
         let at = Interval {
             forcing: &s.forcing,
             ..interval
@@ -689,8 +861,8 @@ impl<T: Real> HostLoop<T> {
         };
         self.field.adjoint(count, at, g, &mut s.field);
         for (e, kernels) in s.kernels.iter_mut().enumerate() {
-            let spread = e * m * components..(e + 1) * m * components;
-            let g_positions = &mut s.g_positions[e * m * axes..][..m * axes];
+            let spread = rows.of_episode(e, components);
+            let g_positions = &mut s.g_positions[rows.of_episode(e, axes)];
             self.actuators.spread_adjoint(
                 &s.g_forcing[e * components * n..][..components * n],
                 &s.amplitudes[spread.clone()],
@@ -710,42 +882,53 @@ impl<T: Real> HostLoop<T> {
     /// Back to the decisions: what was done now was decided now or some steps ago.
     fn decisions_adjoint(
         &self,
+        group: &Group<T>,
         step: usize,
-        trials: &[Trial],
         activations: &[T],
         s: &mut Scratch<T>,
     ) {
-        let (m, actions) = (self.agents, self.shape.actions);
-        let rows = trials.len() * m;
+        let crew = &group.rows;
+        let (rows, actions) = (crew.all(), self.shape.actions);
         let slab = rows * network::activation_width(&self.shape);
-        for (row, g) in s.g_applied.chunks_exact_mut(actions).enumerate() {
-            let trial = &trials[row / m];
-            if trial.delay > step || step >= trial.dies_at[row % m] {
+        for (row, e, agent) in crew.people() {
+            let (trial, g) = (
+                &group.trials[e],
+                &mut s.g_applied[row * actions..][..actions],
+            );
+            if trial.delay > step || step >= trial.dies_at[agent] {
                 continue;
             }
             let then = step - trial.delay;
             let decided = network::activations(&self.shape, rows, &activations[then * slab..]);
-            let output = &decided.action[row * actions..][..actions];
+            let output = self.decided(decided.output, row);
             self.motion.saturate_adjoint(output, g);
-            s.g_outputs[(then * rows + row) * actions..][..actions].copy_from_slice(g);
+            let at = (then * rows + row + 1) * self.shape.outputs() - actions;
+            s.g_outputs[at..][..actions].copy_from_slice(g);
         }
     }
 
-    /// The gradient of the plans, which stand for decisions before their tanh.
+    /// The gradient of the plans, which stand for decisions before their tanh; plan after plan.
     fn plans_adjoint(
         &self,
+        rows: &Rows,
         step: usize,
-        rows: usize,
         decided: &[T],
         s: &Scratch<T>,
         gradient: &mut [T],
     ) {
-        let each = self.agents * self.shape.actions;
-        let size = rows * self.shape.actions;
+        let actions = self.shape.actions;
+        let size = rows.all() * self.shape.outputs();
         let g_outputs = &s.g_outputs[step * size..][..size];
-        for (k, (&g, &y)) in g_outputs.iter().zip(decided).enumerate() {
-            let at = (k / each * self.horizon + step) * each + k % each;
-            gradient[at] = g * (-y).fused(y, T::ONE);
+        for (row, e, agent) in rows.people() {
+            let agents = rows.of_episode(e, actions);
+            let at = self.horizon * agents.start + step * agents.len() + agent * actions;
+            let outputs = self
+                .decided(g_outputs, row)
+                .iter()
+                .zip(self.decided(decided, row));
+            for (to, (&g, &y)) in gradient[at..].iter_mut().zip(outputs) {
+                *to = g * (-y).fused(y, T::ONE);
+            }
         }
     }
 
@@ -759,8 +942,8 @@ impl<T: Real> HostLoop<T> {
         s: &mut Scratch<T>,
         gradient: &mut [T],
     ) {
-        let size = now.action.len();
-        let rows = size / self.shape.actions;
+        let size = now.output.len();
+        let rows = size / self.shape.outputs();
         let (kept, stand) = (self.places_kept(), rows * network::place_width(&self.shape));
         let placed = &places[step.min(kept - 1) * stand..][..stand];
         let placed = network::places(&self.shape, rows, placed);
@@ -770,8 +953,19 @@ impl<T: Real> HostLoop<T> {
             &mut s.network,
             gradient,
             &mut s.g_offer,
-            &mut s.g_window,
+            &mut s.g_input,
         );
+        let Shape {
+            features, memory, ..
+        } = self.shape;
+        if memory > 0 {
+            let inputs = s.g_input.chunks_exact(self.shape.inputs());
+            for (g, input) in s.g_memory.chunks_exact_mut(memory).zip(inputs) {
+                g.iter_mut()
+                    .zip(&input[features..])
+                    .for_each(|(g, &i)| *g += i);
+            }
+        }
         if step < kept {
             s.g_scaled.fill(T::ZERO);
             network.place_adjoint(
@@ -787,21 +981,58 @@ impl<T: Real> HostLoop<T> {
     }
 
     /// Back through what agents saw of the fields.
-    fn sight_adjoint(&self, count: usize, position: &[T], s: &mut Scratch<T>) {
-        let (n, m) = (self.problem.grid.len(), self.agents);
-        let (axes, features) = (self.shape.axes, self.shape.features);
-        for e in 0..count {
+    fn sight_adjoint(&self, rows: &Rows, position: &[T], s: &mut Scratch<T>) {
+        let n = self.problem.grid.len();
+        let (axes, features, inputs) = (self.shape.axes, self.shape.features, self.shape.inputs());
+        for e in 0..rows.episodes() {
             s.g_scene.clear();
-            let agents = position[e * m * axes..].chunks_exact(axes).take(m);
-            let windows = s.g_window[e * m * features..].chunks_exact(features);
-            for (at, g_seen) in agents.zip(windows) {
+            let agents = position[rows.of_episode(e, axes)].chunks_exact(axes);
+            let seen = s.g_input[rows.of_episode(e, inputs)].chunks_exact(inputs);
+            for (at, g_seen) in agents.zip(seen) {
                 self.eyes
-                    .observe_adjoint(g_seen, self.cell(at), &mut s.g_scene);
+                    .observe_adjoint(&g_seen[..features], self.cell(at), &mut s.g_scene);
             }
             self.eyes.prepare_adjoint(&mut s.g_scene);
             for (g, &seen) in s.g_field[e * n..][..n].iter_mut().zip(&s.g_scene.error) {
                 *g += seen;
             }
+        }
+    }
+}
+
+impl<T: Real> Trace<T> {
+    /// One without room.
+    fn new(eyes: &Eyes) -> Self {
+        Self {
+            fields: Vec::new(),
+            positions: Vec::new(),
+            memories: Vec::new(),
+            activations: Vec::new(),
+            places: Vec::new(),
+            applied: Vec::new(),
+            tape: Vec::new(),
+            scratch: Scratch {
+                scene: eyes.scene(),
+                g_scene: eyes.scene(),
+                scaled: Vec::new(),
+                kernels: Vec::new(),
+                amplitudes: Vec::new(),
+                g_amplitudes: Vec::new(),
+                forcing: Vec::new(),
+                field: Vec::new(),
+                g_field: Vec::new(),
+                g_next: Vec::new(),
+                g_forcing: Vec::new(),
+                g_positions: Vec::new(),
+                g_scaled: Vec::new(),
+                g_offer: Vec::new(),
+                g_outputs: Vec::new(),
+                g_applied: Vec::new(),
+                g_change: Vec::new(),
+                g_input: Vec::new(),
+                g_memory: Vec::new(),
+                network: Workspace::default(),
+            },
         }
     }
 }
@@ -813,6 +1044,7 @@ impl<T: Real> Scratch<T> {
             &mut self.g_positions,
             &mut self.g_change,
             &mut self.g_outputs,
+            &mut self.g_memory,
             &mut self.g_offer,
         ] {
             carried.fill(T::ZERO);
@@ -832,10 +1064,6 @@ struct Reached<'a, T> {
 impl Rollout for HostLoop<f32> {
     fn problem(&self) -> &Problem {
         &self.problem
-    }
-
-    fn agents(&self) -> usize {
-        self.agents
     }
 
     fn horizon(&self) -> usize {
@@ -865,6 +1093,13 @@ impl Rollout for HostLoop<f32> {
 fn around<T>(values: &mut [T], step: usize, size: usize) -> (&[T], &mut [T]) {
     let (past, future) = values.split_at_mut((step + 1) * size);
     (&past[step * size..], &mut future[..size])
+}
+
+/// What becomes of a number that is remembered, before it is cut to ±1. In the push and in the memory
+/// it is linear.
+fn kept<T: Real>(memory: T, push: T, gate: T) -> T {
+    let leak = T::of(f64::from(LEAK)) * (T::ONE + gate);
+    T::of(f64::from(GAIN)).fused(push, memory - leak * memory)
 }
 
 /// Adds sensor noise to what agents see.

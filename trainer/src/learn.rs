@@ -6,6 +6,7 @@ use crate::entry::{Entries, Entry};
 use crate::loss::{TERMS, Term};
 use crate::policy::{PolicyConfig, PolicyModule};
 use crate::rollout::{Rollout, Terms};
+use crate::swarm::Size;
 use crate::trial::Trial;
 use anyhow::{Context, Result, ensure};
 use burn::module::{Module, ModuleVisitor, Param};
@@ -20,7 +21,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// Settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -116,8 +117,8 @@ impl Schedule {
 /// swarms, and swarms in which something goes wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hardening {
-    /// Swarm sizes; each step draws one of them, and a size named twice is drawn twice as often.
-    pub agents: Vec<usize>,
+    /// Swarm sizes; each episode draws one of them, and a size named twice is drawn twice as often.
+    pub agents: Vec<Size>,
     /// Forms of the problem, each step drawing one; an empty name is the problem as it is.
     pub variants: Vec<String>,
     /// Agents start up to this far from their place along each axis.
@@ -146,7 +147,7 @@ impl Hardening {
     /// The published experiment and nothing else.
     pub fn none(problem: &Problem) -> Self {
         Self {
-            agents: vec![problem.agents],
+            agents: vec![Size::of(problem.agents)],
             variants: vec![String::new()],
             scatter: 0.0,
             deadly_episodes: 0.0,
@@ -158,10 +159,28 @@ impl Hardening {
         }
     }
 
-    /// Draws the conditions of one episode.
-    fn draw(&self, setting: &Setting, episode: Episode, rng: &mut ChaCha8Rng) -> Trial {
-        let problem = &setting.problem;
-        let mut trial = Trial::plain(problem, setting.agents, episode);
+    /// Whether anything befalls agents.
+    fn disturbs(&self) -> bool {
+        let chances = [
+            self.scatter,
+            self.deadly_episodes * self.deaths,
+            self.sensor_noise,
+            self.actuator_noise,
+        ];
+        chances.iter().any(|&chance| chance > 0.0) || self.delay > 0
+    }
+
+    /// Draws the conditions of one episode of `horizon` steps.
+    fn draw(
+        &self,
+        problem: &Problem,
+        horizon: usize,
+        episode: Episode,
+        rng: &mut ChaCha8Rng,
+    ) -> Trial {
+        let size = self.agents[rng.random_range(0..self.agents.len())];
+        let agents = size.draw(problem.grid.axes, rng);
+        let mut trial = Trial::plain(problem, agents, episode);
         let [low, high] = problem.reach;
         if self.scatter > 0.0 {
             for place in &mut trial.start {
@@ -173,7 +192,7 @@ impl Hardening {
         }
         if rng.random_bool(self.deadly_episodes) {
             let share = rng.random_range(0.0..=self.deaths);
-            let last = ((self.deaths_by * setting.horizon as f64) as usize).max(1);
+            let last = ((self.deaths_by * horizon as f64) as usize).max(1);
             for dies_at in &mut trial.dies_at {
                 if rng.random_bool(share) {
                     *dies_at = rng.random_range(0..last);
@@ -294,10 +313,8 @@ pub struct Trainer {
     optimiser: ModuleOptimizer,
     /// Where to go back to: policy and optimiser as they last were when all was well.
     good: (PolicyModule, ModuleOptimizer),
-    /// One for each variant and swarm size.
+    /// One for each form of the problem.
     closed_loops: Vec<Box<dyn Rollout>>,
-    /// What a step draws from: for each pair of a variant and an entry of the swarm sizes, its loop.
-    choices: Vec<usize>,
     pool: Vec<Episode>,
     validation: Vec<Episode>,
 }
@@ -306,8 +323,8 @@ pub struct Trainer {
 const VALIDATION_SEED: u64 = 0x7661_6c69_6461_7465;
 /// The pool comes from the streams of this seed, flipped.
 const POOL_SEED: u64 = 0x706f_6f6c_706f_6f6c;
-/// Swarm sizes come from the streams of this seed, flipped.
-const SIZE_SEED: u64 = 0x7377_6172_6d73_697a;
+/// Forms of the problem come from the streams of this seed, flipped.
+const FORM_SEED: u64 = 0x7377_6172_6d73_697a;
 /// What befalls agents comes from the streams of this seed, flipped.
 const HARDENING_SEED: u64 = 0x6861_7264_656e_696e;
 
@@ -323,34 +340,31 @@ impl Trainer {
         let device = engine.device().autodiff();
         let policy = policy_config.init(config.seed, &device);
         let optimiser = AdamConfig::new().with_epsilon(1e-8).init();
-        let mut known: BTreeMap<(&str, usize), usize> = BTreeMap::new();
-        let (mut closed_loops, mut choices) = (Vec::new(), Vec::new());
+        let sizes = &config.hardening.agents;
+        for size in sizes {
+            size.check(problem.grid.axes).context("--agents")?;
+        }
+        let most = sizes.iter().map(|size| size.most()).max();
+        let agents = most.context("a training needs a swarm size")?;
+        let mut closed_loops = Vec::new();
         for variant in &config.hardening.variants {
             let problem = match variant.as_str() {
                 "" => *problem,
                 name => problem.with_variant(name)?,
             };
             let problem = problem.with_substeps(config.substeps)?;
-            for &agents in &config.hardening.agents {
-                if let Some(&index) = known.get(&(variant.as_str(), agents)) {
-                    choices.push(index);
-                    continue;
-                }
-                let plan = Plan {
-                    problem: &problem,
-                    agents,
-                    horizon: config.horizon,
-                    policy: &policy_config,
-                    batch: config.batch,
-                };
-                known.insert((variant, agents), closed_loops.len());
-                choices.push(closed_loops.len());
-                closed_loops.push(engine.rollout(entry, plan)?);
-            }
+            let plan = Plan {
+                problem: &problem,
+                agents,
+                horizon: config.horizon,
+                policy: &policy_config,
+                batch: config.batch,
+            };
+            closed_loops.push(engine.rollout(entry, plan)?);
         }
         ensure!(
             !closed_loops.is_empty(),
-            "a training needs a swarm size and a form of the problem"
+            "a training needs a form of the problem"
         );
         ensure!(
             config.pool == 0 || problem.grid.edge == Edge::Periodic,
@@ -376,7 +390,6 @@ impl Trainer {
             policy,
             optimiser,
             closed_loops,
-            choices,
             pool,
             validation,
         })
@@ -452,14 +465,14 @@ impl Trainer {
     /// The closed loop of the next step: a draw that depends on the seed and the step alone, so
     /// that a resumed run goes on as if it had never stopped.
     fn draw_loop(&self) -> usize {
-        let mut rng = episode_rng(self.config.seed ^ SIZE_SEED, self.step);
-        self.choices[rng.random_range(0..self.choices.len())]
+        let mut rng = episode_rng(self.config.seed ^ FORM_SEED, self.step);
+        rng.random_range(0..self.closed_loops.len())
     }
 
     /// Fresh episodes and what befalls the swarm in them.
     fn draw_trials(&self, which: usize) -> Vec<Trial> {
         let (seed, first, problem) = (self.config.seed, self.step << 24, self.problem());
-        let setting = Setting::of(&*self.closed_loops[which]);
+        let (form, horizon) = (self.closed_loops[which].problem(), self.config.horizon);
         (0..self.config.batch as u64)
             .into_par_iter()
             .map(|k| {
@@ -473,7 +486,7 @@ impl Trainer {
                     }
                 };
                 let mut rng = episode_rng(seed ^ HARDENING_SEED, first | k);
-                self.config.hardening.draw(&setting, episode, &mut rng)
+                self.config.hardening.draw(form, horizon, episode, &mut rng)
             })
             .collect()
     }
@@ -529,7 +542,10 @@ impl Trainer {
     ) -> Result<(Terms, GradientsParams)> {
         let parameters = self.policy.parameters();
         let closed_loop = &mut self.closed_loops[batch.which];
-        let (terms, gradient) = closed_loop.gradient(&parameters, &batch.trials, weights)?;
+        let (terms, mut gradient) = closed_loop.gradient(&parameters, &batch.trials, weights)?;
+        for held in self.policy_config.shape.held() {
+            gradient[held].fill(0.0);
+        }
         // A product whose gradient is the rollout's: autodiff hands it on to the layers.
         let gradient = Tensor::<1>::from_floats(gradient.as_slice(), &self.device);
         let product = (self.policy.flat() * gradient).sum();
@@ -542,29 +558,27 @@ impl Trainer {
     /// Scores the policy on the validation episodes and remembers the score; true if it is the
     /// best so far.
     ///
-    /// Policies are compared in the published swarm, or in the first of the sizes if that one is not
-    /// trained with; several forms of the problem count alike, by the geometric mean.
+    /// Policies are compared at the sizes they are trained for, undisturbed, and once more under all that
+    /// befalls them in training; these conditions count alike, by the geometric mean, and so do several
+    /// forms of the problem.
     pub fn validate(&mut self) -> Result<bool> {
-        let sizes = &self.config.hardening.agents;
-        let published = self.problem().agents;
-        let agents = match sizes.contains(&published) {
-            true => published,
-            false => sizes[0],
-        };
         let parameters = self.policy.parameters();
-        // In portions as large as a training batch: their traces are there already.
-        let portions = self.validation.chunks(self.config.batch);
-        let by_form = (self.closed_loops.iter_mut())
-            .filter(|closed_loop| closed_loop.agents() == agents)
-            .map(|closed_loop| mean_terms(&mut **closed_loop, &parameters, portions.clone()));
-        let by_form: Vec<Terms> = by_form.collect::<Result<_>>()?;
-        let count = by_form.len() as f64;
-        let terms = match by_form[..] {
-            [only] => only,
-            _ => std::array::from_fn(|k| {
-                (by_form.iter().map(|t| t[k].ln()).sum::<f64>() / count).exp()
-            }),
-        };
+        let conditions: Vec<Vec<Trial>> = self.conditions();
+        let mut logs: Terms = [0.0; TERMS];
+        let count = (self.closed_loops.len() * conditions.len()) as f64;
+        for closed_loop in &mut self.closed_loops {
+            for trials in &conditions {
+                let mut all = Vec::new();
+                // In portions as large as a training batch: their traces are there already.
+                for portion in trials.chunks(self.config.batch) {
+                    all.extend(closed_loop.terms(&parameters, portion)?);
+                }
+                for (log, term) in logs.iter_mut().zip(mean(&all)) {
+                    *log += term.ln() / count;
+                }
+            }
+        }
+        let terms = logs.map(f64::exp);
         let validation = Validation {
             step: self.step,
             terms,
@@ -579,6 +593,28 @@ impl Trainer {
         Ok(best)
     }
 
+    /// The validation episodes under every condition that policies are compared in.
+    fn conditions(&self) -> Vec<Vec<Trial>> {
+        let (problem, hardening) = (self.problem(), &self.config.hardening);
+        let telling = |size: &Size| size.telling(problem.grid.axes, problem.agents);
+        let sizes: BTreeSet<usize> = hardening.agents.iter().flat_map(telling).collect();
+        let plain = |agents: usize| -> Vec<Trial> {
+            (self.validation.iter())
+                .map(|episode| Trial::plain(problem, agents, episode.clone()))
+                .collect()
+        };
+        let mut all: Vec<Vec<Trial>> = sizes.into_iter().map(plain).collect();
+        if hardening.disturbs() {
+            let seed = self.config.seed ^ HARDENING_SEED ^ VALIDATION_SEED;
+            let disturbed = self.validation.iter().enumerate().map(|(k, episode)| {
+                let mut rng = episode_rng(seed, k as u64);
+                hardening.draw(problem, self.config.horizon, episode.clone(), &mut rng)
+            });
+            all.push(disturbed.collect());
+        }
+        all
+    }
+
     /// Whether validation has not become better for so long that it is not worth going on.
     pub fn is_stale(&self) -> bool {
         let patience = self.config.patience;
@@ -586,46 +622,13 @@ impl Trainer {
     }
 }
 
-/// Fresh episodes for one of a training's closed loops.
+/// Fresh episodes of one form of the problem.
 #[derive(Debug, Clone)]
 pub struct Batch {
     /// The loop, by its number.
     which: usize,
     /// The episodes.
     trials: Vec<Trial>,
-}
-
-/// What drawing an episode's conditions needs to know of a closed loop.
-struct Setting {
-    problem: Problem,
-    agents: usize,
-    horizon: usize,
-}
-
-impl Setting {
-    fn of(closed_loop: &dyn Rollout) -> Self {
-        Self {
-            problem: *closed_loop.problem(),
-            agents: closed_loop.agents(),
-            horizon: closed_loop.horizon(),
-        }
-    }
-}
-
-/// Mean terms of episodes in one closed loop, undisturbed.
-fn mean_terms<'a>(
-    closed_loop: &mut dyn Rollout,
-    parameters: &[f32],
-    portions: impl Iterator<Item = &'a [Episode]>,
-) -> Result<Terms> {
-    let (problem, agents) = (*closed_loop.problem(), closed_loop.agents());
-    let mut all = Vec::new();
-    for episodes in portions {
-        let plain = |episode: &Episode| Trial::plain(&problem, agents, episode.clone());
-        let trials: Vec<Trial> = episodes.iter().map(plain).collect();
-        all.extend(closed_loop.terms(parameters, &trials)?);
-    }
-    Ok(mean(&all))
 }
 
 fn mean(episodes: &[Terms]) -> Terms {

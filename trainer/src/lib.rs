@@ -8,7 +8,7 @@
 //! 3. [`adjoint`]: one closed-loop time step in plain Rust — observe, decide, act, let the field go
 //!    on — each piece a function with its adjoint beside it; [`loss`] scores it the same way.
 //!    [`tensor_step`]: the field's part in Burn's tensor operations instead.
-//! 4. [`trial`]: an episode and what befalls the swarm in it. [`rollout`]: whole episodes forwards and
+//! 4. [`swarm`]: how many agents an episode has. [`trial`]: an episode and what befalls the swarm in it. [`rollout`]: whole episodes forwards and
 //!    backwards, wherever that is computed: [`host_loop`], in parallel, from those pieces; `gpu` (with
 //!    the feature of that name), from the compute kernels that [`kernels`] makes. [`engine`] chooses.
 //! 5. [`reference`](mod@reference): the same loop for heat-1d from plain tensor operations: the
@@ -43,5 +43,6 @@ pub mod reference;
 pub mod report;
 pub mod rollout;
 pub mod run;
+pub mod swarm;
 pub mod tensor_step;
 pub mod trial;

@@ -108,7 +108,15 @@ pub fn shares(problem: &Problem, agents: usize, horizon: usize) -> [f64; TERMS] 
     })
 }
 
-/// Sums the terms of one episode. Positions and velocities are [agents, axes].
+/// The terms of an episode, from the sums that [`Score`] made of it and its [`shares`].
+pub fn means(sums: &[f64; TERMS], shares: &[f64; TERMS]) -> [f64; TERMS] {
+    let mut terms = std::array::from_fn(|k| sums[k] * shares[k]);
+    terms[Term::Order as usize] = (terms[Term::Final as usize] / ORDER_FLOOR).ln_1p();
+    terms
+}
+
+/// Sums up the values that the terms of one episode are [`means`] of, and goes back from their pulls:
+/// the terms' gradient times their [`shares`]. Positions and velocities are [agents, axes].
 #[derive(Debug, Clone)]
 pub struct Score<T> {
     arch: Arch,
@@ -126,13 +134,11 @@ pub struct Score<T> {
     /// Steps in all, and in the last tenth.
     horizon: usize,
     late: usize,
-    /// 1 / number of summed values, per term.
-    share: [f64; TERMS],
 }
 
 impl<T: Real> Score<T> {
-    /// For episodes of `horizon` steps with `agents` agents.
-    pub fn new(problem: &Problem, agents: usize, horizon: usize) -> Self {
+    /// For episodes of `horizon` steps.
+    pub fn new(problem: &Problem, horizon: usize) -> Self {
         let [low, high] = problem.reach;
         let loss = &problem.loss;
         let zones = problem.keep_out.iter().map(|disc| {
@@ -158,34 +164,31 @@ impl<T: Real> Score<T> {
             has_mass: problem.actuation.drives == Drives::Flow,
             horizon,
             late: late_steps(horizon),
-            share: shares(problem, agents, horizon),
         }
     }
 
-    fn add(&self, terms: &mut [f64; TERMS], term: Term, sum: T) {
-        terms[term as usize] += sum.wide() * self.share[term as usize];
+    fn add(&self, sums: &mut [f64; TERMS], term: Term, sum: T) {
+        sums[term as usize] += sum.wide();
     }
 
-    /// The share of a single value of `term` in the loss, given the terms' gradient.
-    fn pull(&self, g: &[f64; TERMS], term: Term) -> T {
-        T::of(g[term as usize] * self.share[term as usize])
+    fn pull(&self, pulls: &[f64; TERMS], term: Term) -> T {
+        T::of(pulls[term as usize])
     }
 
     /// Adds the field after step `step`, counted from 0; `error` is its error to `target`.
-    pub fn field(&self, error: &[T], target: &[T], step: usize, terms: &mut [f64; TERMS]) {
+    pub fn field(&self, error: &[T], target: &[T], step: usize, sums: &mut [f64; TERMS]) {
         let mut sum = T::ZERO;
         sum_of_squares(self.arch, error, &mut sum);
-        self.add(terms, Term::Track, sum);
+        self.add(sums, Term::Track, sum);
         if step + self.late >= self.horizon {
-            self.add(terms, Term::Late, sum);
+            self.add(sums, Term::Late, sum);
         }
         if step + 1 == self.horizon {
-            self.add(terms, Term::Final, sum);
-            terms[Term::Order as usize] = (terms[Term::Final as usize] / ORDER_FLOOR).ln_1p();
+            self.add(sums, Term::Final, sum);
         }
         if self.has_mass {
             let Moments { gap, .. } = self.moments(error, target);
-            self.add(terms, Term::Centroid, gap[0] * gap[0] + gap[1] * gap[1]);
+            self.add(sums, Term::Centroid, gap[0] * gap[0] + gap[1] * gap[1]);
         }
     }
 
@@ -195,24 +198,24 @@ impl<T: Real> Score<T> {
         error: &[T],
         target: &[T],
         step: usize,
-        g: &[f64; TERMS],
+        pulls: &[f64; TERMS],
         g_field: &mut [T],
     ) {
-        let mut pull = self.pull(g, Term::Track);
+        let mut pull = self.pull(pulls, Term::Track);
         if step + self.late >= self.horizon {
-            pull += self.pull(g, Term::Late);
+            pull += self.pull(pulls, Term::Late);
         }
         if step + 1 == self.horizon {
-            pull += self.pull(g, Term::Final);
+            pull += self.pull(pulls, Term::Final);
             let mut sum = T::ZERO;
             sum_of_squares(self.arch, error, &mut sum);
-            let mean = sum.wide() * self.share[Term::Final as usize];
-            pull += self.pull(g, Term::Order) / T::of(mean + ORDER_FLOOR);
+            let mean = sum.wide() / error.len() as f64;
+            pull += self.pull(pulls, Term::Order) / T::of(mean + ORDER_FLOOR);
         }
         for (g, &e) in g_field.iter_mut().zip(error) {
             *g += (pull + pull) * e;
         }
-        let pull = self.pull(g, Term::Centroid);
+        let pull = self.pull(pulls, Term::Centroid);
         if self.has_mass && pull != T::ZERO {
             // c = Σ x z / Σ z, so ∂c/∂z_j = (x_j − c) / Σ z.
             let Moments { mass, centre, gap } = self.moments(error, target);
@@ -265,14 +268,14 @@ impl<T: Real> Score<T> {
     }
 
     /// Adds the positions after a step.
-    pub fn positions(&self, positions: &[T], terms: &mut [f64; TERMS]) {
+    pub fn positions(&self, positions: &[T], sums: &mut [f64; TERMS]) {
         let axes = self.axes;
         let mut bound = T::ZERO;
         for (k, &x) in positions.iter().enumerate() {
             let beyond = self.intrusion(k % axes, x);
             bound += beyond * beyond;
         }
-        self.add(terms, Term::Bound, bound);
+        self.add(sums, Term::Bound, bound);
         let agents = || positions.chunks_exact(axes);
         if self.safe_distance > T::ZERO {
             let mut collision = T::ZERO;
@@ -284,7 +287,7 @@ impl<T: Real> Score<T> {
                 }
             }
             // Each pair counts in both orders.
-            self.add(terms, Term::Collision, collision + collision);
+            self.add(sums, Term::Collision, collision + collision);
         }
         let mut obstacle = T::ZERO;
         for a in agents() {
@@ -294,19 +297,19 @@ impl<T: Real> Score<T> {
                 }
             }
         }
-        self.add(terms, Term::Obstacle, obstacle);
+        self.add(sums, Term::Obstacle, obstacle);
     }
 
     /// Adjoint of [`Self::positions`]: adds to the positions' gradient.
-    pub fn positions_adjoint(&self, positions: &[T], g: &[f64; TERMS], g_positions: &mut [T]) {
+    pub fn positions_adjoint(&self, positions: &[T], pulls: &[f64; TERMS], g_positions: &mut [T]) {
         let axes = self.axes;
-        let pull = self.pull(g, Term::Bound);
+        let pull = self.pull(pulls, Term::Bound);
         for (k, (g, &x)) in g_positions.iter_mut().zip(positions).enumerate() {
             *g += (pull + pull) * self.intrusion(k % axes, x);
         }
         let agents = || positions.chunks_exact(axes).enumerate();
         if self.safe_distance > T::ZERO {
-            let pull = self.pull(g, Term::Collision) * T::of(4.0);
+            let pull = self.pull(pulls, Term::Collision) * T::of(4.0);
             for (i, a) in agents() {
                 for (j, b) in agents().skip(i + 1) {
                     if let Some((short, way)) = shortfall(a, b, self.safe_distance) {
@@ -319,7 +322,7 @@ impl<T: Real> Score<T> {
                 }
             }
         }
-        let pull = self.pull(g, Term::Obstacle) * T::of(2.0);
+        let pull = self.pull(pulls, Term::Obstacle) * T::of(2.0);
         for (i, a) in agents() {
             for (centre, distance) in &self.zones {
                 if let Some((short, way)) = shortfall(a, centre, *distance) {
@@ -336,29 +339,29 @@ impl<T: Real> Score<T> {
         &self,
         forces: impl Iterator<Item = T>,
         velocities: impl Iterator<Item = T>,
-        terms: &mut [f64; TERMS],
+        sums: &mut [f64; TERMS],
     ) {
         let force: T = forces.map(|u| u * u).sum();
         let velocity: T = velocities.map(|v| v * v).sum();
-        self.add(terms, Term::Effort, force + self.velocity_effort * velocity);
+        self.add(sums, Term::Effort, force + self.velocity_effort * velocity);
     }
 
     /// Adjoint of [`Self::actions`]: the gradient of a force is the first times it, that of a
     /// velocity component the second.
-    pub fn action_pulls(&self, g: &[f64; TERMS]) -> (T, T) {
-        let pull = self.pull(g, Term::Effort) * T::of(2.0);
+    pub fn action_pulls(&self, pulls: &[f64; TERMS]) -> (T, T) {
+        let pull = self.pull(pulls, Term::Effort) * T::of(2.0);
         (pull, pull * self.velocity_effort)
     }
 
     /// Adds the change of velocities since the step before.
-    pub fn change(&self, changes: impl Iterator<Item = T>, terms: &mut [f64; TERMS]) {
+    pub fn change(&self, changes: impl Iterator<Item = T>, sums: &mut [f64; TERMS]) {
         let sum = changes.map(|c| c * c).sum();
-        self.add(terms, Term::Acceleration, sum);
+        self.add(sums, Term::Acceleration, sum);
     }
 
     /// Adjoint of [`Self::change`]: the gradient of a change is this times it.
-    pub fn change_pull(&self, g: &[f64; TERMS]) -> T {
-        self.pull(g, Term::Acceleration) * T::of(2.0)
+    pub fn change_pull(&self, pulls: &[f64; TERMS]) -> T {
+        self.pull(pulls, Term::Acceleration) * T::of(2.0)
     }
 }
 
@@ -396,17 +399,23 @@ mod tests {
 
     const G: [f64; TERMS] = [5.0, 0.001, 100.0, 1.0, 0.1, 0.7, 30.0, 2.0, 0.4, 0.2];
 
-    fn weighted(terms: [f64; TERMS]) -> f64 {
-        terms.iter().zip(G).map(|(t, g)| t * g).sum()
+    /// The loss that a sum makes, and the pulls of that loss.
+    fn weighted(sums: [f64; TERMS], shares: &[f64; TERMS]) -> f64 {
+        means(&sums, shares).iter().zip(G).map(|(t, g)| t * g).sum()
+    }
+
+    fn pulls(shares: &[f64; TERMS]) -> [f64; TERMS] {
+        std::array::from_fn(|k| G[k] * shares[k])
     }
 
     #[test]
     fn terms_are_means() {
-        let score = Score::<f64>::new(&PROBLEM, 2, 1);
+        let score = Score::<f64>::new(&PROBLEM, 1);
         let mut terms = [0.0; TERMS];
         score.field(&[0.5; 100], &[0.0; 100], 0, &mut terms);
         score.positions(&[0.0, 0.01], &mut terms);
         score.actions([3.0, 1.0].into_iter(), [2.0, 0.0].into_iter(), &mut terms);
+        let terms = means(&terms, &shares(&PROBLEM, 2, 1));
         let want = [
             0.25,
             (9.0 + 0.1 * 4.0 + 1.0) / 2.0,
@@ -427,7 +436,7 @@ mod tests {
     /// Rows 16 and 48 of 64 are 32/63 apart; the rest is at the same place.
     #[test]
     fn the_centroid_is_the_distance_of_the_centres_of_mass() {
-        let score = Score::<f64>::new(&density_2d::PROBLEM, 1, 1);
+        let score = Score::<f64>::new(&density_2d::PROBLEM, 1);
         let (mut field, mut target) = (vec![0.0; 64 * 80], vec![0.0; 64 * 80]);
         (field[16 * 80 + 7], target[48 * 80 + 7]) = (2.0, 5.0);
         let error: Vec<f64> = field.iter().zip(&target).map(|(z, t)| z - t).collect();
@@ -440,17 +449,18 @@ mod tests {
     #[test]
     fn a_field_has_the_adjoint_it_claims() {
         for (problem, grid) in [(&PROBLEM, 100), (&density_2d::PROBLEM, 64 * 80)] {
-            let score = Score::<f64>::new(problem, 4, 3);
+            let score = Score::<f64>::new(problem, 3);
+            let shares = shares(problem, 4, 3);
             let error = wave(grid, 0.3, 1.0);
             let target: Vec<f64> = wave(grid, 0.01, 1.0).iter().map(|t| 2.0 + t).collect();
             for step in [0, 2] {
                 let value = |error: &[f64]| {
                     let mut terms = [0.0; TERMS];
                     score.field(error, &target, step, &mut terms);
-                    weighted(terms)
+                    weighted(terms, &shares)
                 };
                 let mut g = vec![0.0; grid];
-                score.field_adjoint(&error, &target, step, &G, &mut g);
+                score.field_adjoint(&error, &target, step, &pulls(&shares), &mut g);
                 assert_gradient(value, &error, &g, 1e-6);
             }
         }
@@ -465,27 +475,29 @@ mod tests {
             (&PROBLEM, &line[..]),
             (&heat_2d_obstacles::PROBLEM, &plane[..]),
         ] {
-            let score = Score::<f64>::new(problem, 4, 3);
+            let score = Score::<f64>::new(problem, 3);
+            let shares = shares(problem, 4, 3);
             let value = |positions: &[f64]| {
                 let mut terms = [0.0; TERMS];
                 score.positions(positions, &mut terms);
-                weighted(terms)
+                weighted(terms, &shares)
             };
             let mut g = vec![0.0; positions.len()];
-            score.positions_adjoint(positions, &G, &mut g);
+            score.positions_adjoint(positions, &pulls(&shares), &mut g);
             assert_gradient(value, positions, &g, 1e-7);
         }
 
-        let score = Score::<f64>::new(&PROBLEM, 4, 3);
+        let score = Score::<f64>::new(&PROBLEM, 3);
+        let shares = shares(&PROBLEM, 4, 3);
         let action = [7.0, -1.5];
         let value = |action: &[f64]| {
             let mut terms = [0.0; TERMS];
             score.actions([action[0]].into_iter(), [action[1]].into_iter(), &mut terms);
             score.change([action[1] - 0.3].into_iter(), &mut terms);
-            weighted(terms)
+            weighted(terms, &shares)
         };
-        let (force, velocity) = score.action_pulls(&G);
-        let g_change = score.change_pull(&G) * (action[1] - 0.3);
+        let (force, velocity) = score.action_pulls(&pulls(&shares));
+        let g_change = score.change_pull(&pulls(&shares)) * (action[1] - 0.3);
         let g = [force * action[0], velocity * action[1] + g_change];
         assert_gradient(value, &action, &g, 1e-8);
     }

@@ -73,7 +73,7 @@ pub fn plan(
     let config = entry.recipe.full(problem).policy;
     let horizon = problem.scored_steps();
     let field = entry.physics.step(problem, &Device::default())?;
-    let closed_loop = HostLoop::<f32>::new(problem, field, agents, horizon, &config)?;
+    let closed_loop = HostLoop::<f32>::new(problem, field, horizon, &config)?;
     let mut trials: Vec<Trial> = (episodes.iter())
         .map(|episode| Trial::plain(problem, agents, episode.clone()))
         .collect();
@@ -107,7 +107,7 @@ fn plan_together(
     // Clouds that do not overlap their target need to be told where it is.
     weights[Term::Centroid as usize] = ON_THE_WAY;
     weights[scored as usize] = 1.0;
-    let length = closed_loop.horizon * closed_loop.agents * closed_loop.shape.actions;
+    let length = closed_loop.horizon * trials[0].agents() * closed_loop.shape.actions;
     let mut plans = vec![0.0f32; trials.len() * length];
     let (mut mean, mut square) = (vec![0.0f32; plans.len()], vec![0.0f32; plans.len()]);
     let mut found: Vec<Option<Found>> = vec![None; trials.len()];

@@ -1,7 +1,8 @@
 //! The policy every agent carries, as a Burn module.
 //!
-//! A DeepONet: the *branch* reads the error field around the agent, the *trunk* reads where the
-//! agent is, a fusion layer joins them into a force and a velocity.
+//! A DeepONet: the *branch* reads the error field around the agent and what the agent remembers, the
+//! *trunk* reads where the agent is, a fusion layer joins them into a force, a velocity and what to
+//! remember.
 
 use agent_core::policy::Fusion;
 use burn::module::{Module, Param, ParamId};
@@ -14,14 +15,17 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
+use std::ops::Range;
 
 use crate::adjoint::elementwise::NORM_FLOOR;
 
 /// Layer sizes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
-    /// Values the branch reads, see [`Sight`].
+    /// Values the branch reads of the field, see [`Sight`].
     pub features: usize,
+    /// Numbers that an agent remembers from step to step; the branch reads them behind the features.
+    pub memory: usize,
     /// Branch layers, each dense, soft norm, tanh.
     pub branch: [usize; 2],
     /// Space dimensions.
@@ -33,9 +37,12 @@ pub struct Shape {
     pub trunk: [usize; 2],
     /// How branch and trunk come together.
     pub fusion: Fusion,
+    /// Whether agents that see no error and remember nothing do nothing, whatever was learnt: nothing is
+    /// added on the way from what the branch reads to what comes out, see [`Shape::resting`].
+    pub rests: bool,
     /// Fusion layer: dense, tanh.
     pub fuse: usize,
-    /// Outputs: force, if agents have one, then velocity along each axis, if they move.
+    /// What agents do: force, if they have one, then velocity along each axis, if they move.
     pub actions: usize,
 }
 
@@ -45,14 +52,27 @@ impl Shape {
         let fuse = if problem.grid.axes == 1 { 32 } else { 64 };
         Self {
             features: sight.features(problem.grid.axes),
+            memory: 0,
             branch: [64, 64],
             axes: problem.grid.axes,
             frequencies: vec![1.0, 2.0, 4.0, 8.0],
             trunk: [32, 32],
             fusion: Fusion::Concatenate,
+            rests: false,
             fuse,
             actions: actions(problem),
         }
+    }
+
+    /// Values the branch reads: the field's, then the memory's.
+    pub fn inputs(&self) -> usize {
+        self.features + self.memory
+    }
+
+    /// Values that come out: a push and a gate for each number of the memory, pushes first, then the
+    /// actions.
+    pub fn outputs(&self) -> usize {
+        2 * self.memory + self.actions
     }
 
     /// Position features.
@@ -68,13 +88,41 @@ impl Shape {
             Fusion::Multiply => b2,
         };
         [
-            [self.features, b1],
+            [self.inputs(), b1],
             [b1, b2],
             [self.fourier(), t1],
             [t1, t2],
             [joint, self.fuse],
-            [self.fuse, self.actions],
+            [self.fuse, self.outputs()],
         ]
+    }
+
+    /// The same for agents that do nothing where there is nothing to do. Where they are only scales
+    /// what they do then: the trunk is multiplied with the branch.
+    pub fn resting(self) -> Self {
+        Self {
+            fusion: Fusion::Multiply,
+            trunk: [self.trunk[0], self.branch[1]],
+            rests: true,
+            ..self
+        }
+    }
+
+    /// The parameters that stay zero in all training: none, or every bias behind what the branch reads
+    /// but those of the gates, which only scale what is remembered.
+    pub fn held(&self) -> Vec<Range<usize>> {
+        let mut start = 0;
+        let biases = self.layers().map(|[inputs, outputs]| {
+            start += (inputs + 1) * outputs;
+            start - outputs..start
+        });
+        let [branch_1, branch_2, _, _, fuse, head] = biases;
+        let pushes = head.start..head.start + self.memory;
+        let actions = head.start + 2 * self.memory..head.end;
+        match self.rests {
+            true => vec![branch_1, branch_2, fuse, pushes, actions],
+            false => Vec::new(),
+        }
     }
 
     /// Weights and biases.
@@ -83,7 +131,15 @@ impl Shape {
     }
 }
 
-/// Outputs that the agents of a problem need.
+/// How fast a memory forgets and learns: `m ← cut(m − LEAK (1 + gate) m + GAIN push, ±1)`. With a gate
+/// near −1 it keeps what it has for the length of an episode, and a steady push fills it in five steps.
+pub const LEAK: f32 = 0.05;
+/// See [`LEAK`].
+pub const GAIN: f32 = 0.2;
+/// Where gates begin: a memory loses 1.2 % per step.
+const GATE_BIAS: f32 = -1.0;
+
+/// Actions of the agents of a problem.
 fn actions(problem: &Problem) -> usize {
     let Actuation {
         force_max,
@@ -159,7 +215,7 @@ impl PolicyConfig {
     }
 
     /// A fresh policy: weights normal with variance 1/inputs, those of the head a tenth as large, so
-    /// that agents begin by doing little; biases zero.
+    /// that agents begin by doing little; biases zero, but those of a memory's gates.
     pub fn init(&self, seed: u64, device: &Device) -> PolicyModule {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(u64::MAX); // not one of the episodes' streams
@@ -172,6 +228,8 @@ impl PolicyConfig {
             parameters.extend((0..inputs * outputs).map(|_| normal.sample(&mut rng) as f32));
             parameters.extend(std::iter::repeat_n(0.0, outputs));
         }
+        let gates = parameters.len() - self.shape.outputs() + self.shape.memory;
+        parameters[gates..][..self.shape.memory].fill(GATE_BIAS);
         self.with_parameters(&parameters, device)
     }
 
@@ -223,10 +281,10 @@ pub struct PolicyModule {
 }
 
 impl PolicyModule {
-    /// Actions in (−1, 1), [agents, actions], from windows [agents, features] (gains applied) and
-    /// scaled positions [agents, axes].
-    pub fn forward(&self, shape: &Shape, windows: Tensor<2>, positions: Tensor<2>) -> Tensor<2> {
-        let branch = soft_norm_tanh(self.branch_1.forward(windows));
+    /// Outputs in (−1, 1), [agents, outputs], from inputs [agents, inputs] (gains applied) and scaled
+    /// positions [agents, axes].
+    pub fn forward(&self, shape: &Shape, inputs: Tensor<2>, positions: Tensor<2>) -> Tensor<2> {
+        let branch = soft_norm_tanh(self.branch_1.forward(inputs));
         let branch = soft_norm_tanh(self.branch_2.forward(branch));
         let waves =
             (0..shape.axes).flat_map(|axis| shape.frequencies.iter().map(move |f| (axis, f)));

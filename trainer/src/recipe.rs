@@ -9,6 +9,7 @@
 use crate::learn::{Hardening, Schedule, TrainConfig};
 use crate::loss::{self, TERMS, Term};
 use crate::policy::{PolicyConfig, Sight};
+use crate::swarm::Size;
 use problem::Problem;
 use problem::grid::Edge;
 
@@ -45,6 +46,8 @@ pub struct Settings {
     pub gains: [f64; 3],
     /// Cells along each axis of a coarse view of the whole field, if agents have one.
     pub wide: Option<[usize; 2]>,
+    /// Numbers that agents remember from step to step.
+    pub memory: usize,
     /// The loss.
     pub weights: &'static [(Term, f64)],
     /// Highest learning rate.
@@ -57,8 +60,8 @@ pub struct Settings {
     pub substeps: Option<usize>,
     /// Control steps per episode, where fewer than are scored are as good.
     pub horizon: Option<usize>,
-    /// Swarm sizes, each step drawing one; none for the problem's own.
-    pub agents: &'static [usize],
+    /// Swarm sizes, each episode drawing one; none for the problem's own.
+    pub agents: &'static [Size],
     /// Forms of the problem, each step drawing one; an empty name is the problem as it is.
     pub variants: &'static [&'static str],
     /// Share of episodes with deaths, of agents that die at most, and of the episode in which they do.
@@ -127,6 +130,7 @@ impl Settings {
         window: 0,
         gains: [1.0, 1.0, 1.0],
         wide: None,
+        memory: 0,
         weights: TRACKING,
         rate: 1e-3,
         batch: 32,
@@ -187,8 +191,10 @@ impl Settings {
             actuator_noise,
             ..usual
         };
+        let mut policy = PolicyConfig::new(problem, sight);
+        policy.shape.memory = self.memory;
         let mut recipe = Recipe {
-            policy: PolicyConfig::new(problem, sight),
+            policy,
             train: TrainConfig {
                 batch: self.batch,
                 pool: self.pool,

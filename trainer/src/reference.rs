@@ -4,7 +4,7 @@
 
 use crate::adjoint::physics::heat_1d::{diffusion_ratio, implicit_inverse};
 use crate::loss::{ORDER_FLOOR, TERMS};
-use crate::policy::{PolicyConfig, PolicyModule};
+use crate::policy::{GAIN, LEAK, PolicyConfig, PolicyModule, Shape};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use problem::{Episode, Problem};
 
@@ -26,6 +26,9 @@ pub fn rollout(
         .map(|[x, _]| x as f32)
         .collect();
     let mut positions = matrix(start, [1, agents], device).repeat_dim(0, episodes.len());
+    let Shape { memory, .. } = config.shape;
+    let mut memories =
+        (memory > 0).then(|| Tensor::<2>::zeros([episodes.len() * agents, memory], device));
     let mut velocity_before: Option<Tensor<2>> = None;
     let mut sums: Option<Tensor<2>> = None;
     for step in 0..horizon {
@@ -36,11 +39,20 @@ pub fn rollout(
             [config.sight.error_gain, config.sight.slope_gain],
         );
         let rows = episodes.len() * agents;
-        let action = policy.forward(&config.shape, windows, positions.clone().reshape([rows, 1]));
+        let inputs = match &memories {
+            Some(memories) => Tensor::cat(vec![windows, memories.clone()], 1),
+            None => windows,
+        };
+        let output = policy.forward(&config.shape, inputs, positions.clone().reshape([rows, 1]));
+        memories = memories.map(|m| {
+            let part = |k: usize| output.clone().narrow(1, k * memory, memory);
+            let lost = m.clone() * (part(1) + 1.0) * f64::from(LEAK);
+            (m - lost + part(0) * f64::from(GAIN)).clamp(-1.0, 1.0)
+        });
         let component = |k: usize, scale: f64| {
-            action
+            output
                 .clone()
-                .narrow(1, k, 1)
+                .narrow(1, 2 * memory + k, 1)
                 .reshape([episodes.len(), agents])
                 * scale
         };

@@ -7,13 +7,10 @@ use problem::{NotImplemented, Problem};
 /// The terms of an episode, unweighted.
 pub type Terms = [f64; TERMS];
 
-/// A closed loop (problem, swarm size, horizon, network) that episodes can be run in.
+/// A closed loop (problem, horizon, network) that episodes can be run in, each with its own agents.
 pub trait Rollout: Send + Sync {
     /// The control problem.
     fn problem(&self) -> &Problem;
-
-    /// Agents per episode.
-    fn agents(&self) -> usize;
 
     /// Steps per episode.
     fn horizon(&self) -> usize;

@@ -34,6 +34,11 @@ impl Trial {
             noise_seed: 0,
         }
     }
+
+    /// How many agents there are.
+    pub fn agents(&self) -> usize {
+        self.start.len()
+    }
 }
 
 /// A nearly normal number of mean 0 and variance 1 for each `index`, the same on every machine: four

@@ -16,11 +16,12 @@ use trainer::policy::{PolicyConfig, Sight};
 use trainer::published::entries;
 use trainer::published::heat_1d::ENTRY;
 use trainer::run::{Existing, Outcome, TrainingRun};
+use trainer::swarm::Size;
 
 /// A training small enough for a test.
 fn small(config: &mut TrainConfig) {
     config.batch = 3;
-    config.hardening.agents = vec![2, 4];
+    config.hardening.agents = vec![Size::of(2), Size::between(3, 5)];
     config.horizon = 5;
     config.validate_every = 4;
     config.validation_episodes = 6;
@@ -464,8 +465,9 @@ fn tiny() -> trainer::recipe::Recipe {
     recipe.policy.shape.branch = [3, 2];
     recipe.policy.shape.trunk = [2, 2];
     recipe.policy.shape.fuse = 2;
+    recipe.policy.shape.memory = 1;
     small(&mut recipe.train);
-    recipe.train.hardening.agents = vec![2];
+    recipe.train.hardening.agents = vec![Size::of(2)];
     recipe
 }
 
@@ -474,7 +476,7 @@ fn tiny() -> trainer::recipe::Recipe {
 /// add a file of the new one. `WRITE_GOLDEN=1 cargo test -p trainer` writes it.
 #[test]
 fn checkpoints_of_this_format_are_read_for_ever() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-3.training");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-4.training");
     let engine = Engine::Host(Device::flex());
     if std::env::var_os("WRITE_GOLDEN").is_some() {
         let folder = tempfile::tempdir().unwrap();
@@ -523,11 +525,12 @@ fn checkpoints_of_this_format_are_read_for_ever() {
 /// Formats of earlier versions are named, not called damaged.
 #[test]
 fn checkpoints_of_older_formats_are_named_by_their_number() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-2.training");
-    let message = Checkpoint::load(&golden).unwrap_err().to_string();
-    assert!(
-        message.contains("format 2, this trainer reads 3"),
-        "{message}"
-    );
-    assert!(message.contains("--from"), "{message}");
+    for format in [2, 3] {
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join(format!("tests/golden/format-{format}.training"));
+        let message = Checkpoint::load(&golden).unwrap_err().to_string();
+        let expected = format!("format {format}, this trainer reads 4");
+        assert!(message.contains(&expected), "{message}");
+        assert!(message.contains("--from"), "{message}");
+    }
 }

@@ -3,14 +3,16 @@
 use crate::drawn::episodes;
 use agent_core::agent::{AgentState, Mode};
 use agent_core::message::{Observation, Overview, Patch, Samples, Span};
+use agent_core::policy::Encoding;
 use agent_sim::controller::{Controller, Experiment};
+use artifacts::observation::OwnedObservation;
 use artifacts::policy_file::PolicyFile;
 use burn::tensor::{Device, Tensor, TensorData};
 use problem::actuate::Kernel;
 use problem::{Problem, Records};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use trainer::adjoint::actuate::Actuators;
+use trainer::adjoint::actuate::{Actuators, Kernels};
 use trainer::adjoint::physics::{FieldStep, Gradients, Interval};
 use trainer::adjoint::real::Real;
 use trainer::export::{Training, blob};
@@ -35,7 +37,8 @@ fn drift<T: Real>(physics: &dyn FieldStep<T>, problem: &Problem) -> f64 {
     let flat: Vec<T> = (places.iter())
         .flat_map(|p| p[..problem.grid.axes].iter().map(|&x| T::of(x)))
         .collect();
-    let mut kernels = actuators.kernels(places.len());
+    let mut kernels = Kernels::default();
+    actuators.fit(&mut kernels, places.len());
     actuators.place(&flat, &mut kernels);
     let (mut forcing, mut next) = (vec![T::ZERO; components * n], vec![T::ZERO; n]);
     let mut tape = vec![T::ZERO; physics.tape_len()];
@@ -191,13 +194,22 @@ fn an_exported_blob_acts_as_the_module_it_came_from() {
 }
 
 /// Same policy, same episodes, both closed loops: a tenth of a per cent leaves room for agents that
-/// cross a cell one step earlier in one precision than in the other.
+/// cross a cell one step earlier in one precision than in the other. Agents that remember have a memory
+/// that moves.
 #[test]
 fn both_closed_loops_make_the_same_error() {
-    for entry in ENTRIES {
+    for (entry, memory) in ENTRIES.iter().flat_map(|entry| [(entry, 0), (entry, 3)]) {
         let problem = entry.problem;
-        let config = entry.recipe.full(problem).policy;
-        let module = config.init(3, &Device::flex());
+        let mut config = entry.recipe.full(problem).policy;
+        config.shape.memory = memory;
+        let mut parameters = config.init(3, &Device::flex()).parameters();
+        let head = (config.shape.fuse + 1) * config.shape.outputs();
+        for weights in parameters.rchunks_mut(head).take(1) {
+            for row in weights.chunks_exact_mut(config.shape.outputs()) {
+                row[..memory].iter_mut().for_each(|w| *w *= 10.0);
+            }
+        }
+        let module = config.with_parameters(&parameters, &Device::flex());
         let file = exported(problem, &config, &module);
         let policy = file.policy(problem).unwrap();
         let horizon = 20;
@@ -215,8 +227,7 @@ fn both_closed_loops_make_the_same_error() {
             Records::BeforeAction => horizon - 1,
         };
         let field = entry.physics.step(problem, &Device::flex()).unwrap();
-        let closed_loop: HostLoop =
-            HostLoop::new(problem, field, problem.agents, scored, &config).unwrap();
+        let closed_loop: HostLoop = HostLoop::new(problem, field, scored, &config).unwrap();
         let episodes = episodes(problem, 6, 2);
         let trials: Vec<Trial> = (episodes.iter())
             .map(|e| Trial::plain(problem, problem.agents, e.clone()))
@@ -293,6 +304,50 @@ fn steps_in_tensor_operations_are_those_written_by_hand() {
                 let off = off.fold(0.0, f32::max) / scale;
                 assert!(off <= 1e-5, "{}, {what}: {off:e}", problem.described());
             }
+        }
+    }
+}
+
+/// Agents that rest: whatever was learnt, in single precision and in int8, at any place, as long as one
+/// likes, no error gives exactly no action, and nothing is remembered.
+#[test]
+fn agents_that_rest_do_nothing_where_there_is_nothing_to_do() {
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    for entry in ENTRIES {
+        let problem = entry.problem;
+        let mut config = entry.recipe.full(problem).policy;
+        config.shape.memory = 3;
+        config.shape = config.shape.resting();
+        let mut learnt = config.init(3, &Device::flex()).parameters();
+        for weight in &mut learnt {
+            *weight = 3.0 * *weight + rng.random_range(-0.5..0.5);
+        }
+        let mut held = learnt.clone();
+        for range in config.shape.held() {
+            held[range].fill(0.0);
+        }
+        let acts = |parameters: &[f32], encoding: Encoding| {
+            let module = config.with_parameters(parameters, &Device::flex());
+            let file = exported(problem, &config, &module)
+                .recoded(encoding)
+                .unwrap();
+            let policy = file.policy(problem).unwrap();
+            let mut workspace = vec![0.0; policy.workspace_len()];
+            let mut state = AgentState::new();
+            let mut blank = OwnedObservation::blank(&policy);
+            let period = u64::from(policy.header().timing.period_us);
+            let places = (problem.placement)(problem, 16);
+            (0..200u64).any(|step| {
+                blank.position = places[step as usize % 16].map(|x| x as f32);
+                let observation = blank.arriving(step * period);
+                let action = state.step(&policy, &mut workspace, &observation);
+                assert_eq!(action.mode, Mode::Active, "{}", problem.name);
+                action.force != 0.0 || action.velocity != [0.0; 2]
+            })
+        };
+        for encoding in [Encoding::F32, Encoding::Int8] {
+            assert!(!acts(&held, encoding), "{}: {encoding:?}", problem.name);
+            assert!(acts(&learnt, encoding), "{}: {encoding:?}", problem.name);
         }
     }
 }

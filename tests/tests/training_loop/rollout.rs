@@ -23,13 +23,15 @@ fn trials(problem: &Problem, agents: usize, count: u64) -> Vec<Trial> {
         .collect()
 }
 
-/// Three episodes: one plain, one in which an agent dies, one in which actions come late.
+/// Four episodes: one plain, one in which an agent dies, one with half the agents, one in which actions
+/// come late.
 fn hard_trials(problem: &Problem, agents: usize) -> Vec<Trial> {
-    let mut trials = trials(problem, agents, 3);
+    let mut trials = trials(problem, agents, 4);
     trials[1].dies_at[2] = 3;
     trials[1].actuator_noise = 0.1;
-    trials[2].delay = 2;
-    trials[2].sensor_noise = 0.01;
+    trials[2] = Trial::plain(problem, agents / 2, trials[2].episode.clone());
+    trials[3].delay = 2;
+    trials[3].sensor_noise = 0.01;
     trials
 }
 
@@ -48,31 +50,37 @@ fn forms(entry: &Entry) -> Vec<Problem> {
     forms
 }
 
-fn double(entry: &Entry, problem: &Problem, agents: usize, horizon: usize) -> HostLoop<f64> {
+fn double(entry: &Entry, problem: &Problem, horizon: usize) -> HostLoop<f64> {
     let field = entry.physics.step_by_hand(problem).unwrap().unwrap();
-    HostLoop::new(problem, field, agents, horizon, &config(entry)).unwrap()
+    HostLoop::new(problem, field, horizon, &config(entry)).unwrap()
 }
 
+/// The recipe's network with a memory of three numbers; where there is no target, of agents that rest.
 fn config(entry: &Entry) -> PolicyConfig {
-    entry.recipe.full(entry.problem).policy
+    let mut config = entry.recipe.full(entry.problem).policy;
+    config.shape.memory = 3;
+    if !entry.problem.tracking {
+        config.shape = config.shape.resting();
+    }
+    config
 }
 
 /// Parameters that make agents act and move within a few steps, but do not saturate them: without
 /// a slope there is nothing to compare.
 fn lively(shape: &Shape) -> Vec<f32> {
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
     let mut parameters = Vec::new();
     for [inputs, outputs] in shape.layers() {
-        let height = 1.7 / (inputs as f32).sqrt();
-        for _ in 0..(inputs + 1) * outputs {
-            parameters.push(height * (0.37 * parameters.len() as f32 + 0.1).sin());
-        }
+        let height = 2.0 / (inputs as f32).sqrt();
+        let layer = (0..(inputs + 1) * outputs).map(|_| rng.random_range(-height..height));
+        parameters.extend(layer);
     }
     parameters
 }
 
-fn closed_loop(agents: usize, horizon: usize, config: &PolicyConfig) -> HostLoop {
+fn closed_loop(horizon: usize, config: &PolicyConfig) -> HostLoop {
     let field = heat_1d::ENTRY.physics.step_by_hand(&PROBLEM).unwrap();
-    HostLoop::new(&PROBLEM, field.unwrap(), agents, horizon, config).unwrap()
+    HostLoop::new(&PROBLEM, field.unwrap(), horizon, config).unwrap()
 }
 
 /// Largest difference, relative to the largest value.
@@ -92,16 +100,19 @@ fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 #[test]
 fn terms_and_gradient_agree_with_plain_tensor_operations() {
     // 30 agents stand closer than the safe distance; 3 episodes do not fill a group.
-    for (agents, horizon, count) in [(2, 1, 1), (3, 12, 3), (30, 6, 2)] {
+    for (agents, horizon, count, memory) in
+        [(2, 1, 1, 2), (3, 12, 3, 2), (30, 6, 2, 1), (3, 12, 3, 0)]
+    {
         let device = Device::flex().autodiff();
-        let config = config(&heat_1d::ENTRY);
+        let mut config = config(&heat_1d::ENTRY);
+        config.shape.memory = memory;
         let parameters = lively(&config.shape);
         let policy = config.with_parameters(&parameters, &device);
         let episodes = episodes(&PROBLEM, 11, count);
         let weights = [5.0, 0.001, 100.0, 1.0, 0.1, 0.5, 0.0, 0.0, 0.2, 0.3];
 
         let trials = trials(&PROBLEM, agents, count);
-        let (fast, gradient) = closed_loop(agents, horizon, &config)
+        let (fast, gradient) = closed_loop(horizon, &config)
             .gradient(&parameters, &trials, &weights)
             .unwrap();
         let slow = reference::rollout(
@@ -151,7 +162,7 @@ fn every_term_of_a_problem_has_a_gradient() {
     let by_hand = ENTRIES.iter().filter(|entry| !forms(entry).is_empty());
     for entry in by_hand {
         let problem = entry.problem;
-        let closed_loop = double(entry, problem, 4, 6);
+        let closed_loop = double(entry, problem, 6);
         let trials = hard_trials(problem, 4);
         let parameters = lively(&closed_loop.shape);
         for (k, term) in Term::ALL.iter().enumerate() {
@@ -229,7 +240,7 @@ fn the_gradient_is_the_slope_along_random_directions_in_every_block() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     for entry in ENTRIES {
         for problem in forms(entry) {
-            let closed_loop = double(entry, &problem, 4, 4);
+            let closed_loop = double(entry, &problem, 4);
             let trials = hard_trials(&problem, 4);
             let parameters = lively(&closed_loop.shape);
             // Terms of comparable size.
@@ -293,8 +304,12 @@ fn results_do_not_depend_on_the_number_of_threads() {
     let config = config(&heat_1d::ENTRY);
     let run = |threads| {
         in_pool(threads, || {
-            let closed_loop = closed_loop(5, 8, &config);
-            let trials = trials(&PROBLEM, 5, 21);
+            let closed_loop = closed_loop(8, &config);
+            let sizes = [5, 3, 40, 9, 1, 17, 5];
+            let mut trials = trials(&PROBLEM, 5, 21);
+            for (trial, agents) in trials.iter_mut().zip(sizes.into_iter().cycle()) {
+                *trial = Trial::plain(&PROBLEM, agents, trial.episode.clone());
+            }
             // Twice: recycled buffers must not show either.
             let mut results = Vec::new();
             for _ in 0..2 {
@@ -317,8 +332,9 @@ fn results_do_not_depend_on_the_number_of_threads() {
 #[test]
 fn an_episode_does_not_depend_on_its_company() {
     let config = config(&heat_1d::ENTRY);
-    let closed_loop = closed_loop(8, 10, &config);
-    let trials = trials(&PROBLEM, 8, 7);
+    let closed_loop = closed_loop(10, &config);
+    let mut trials = trials(&PROBLEM, 8, 7);
+    trials[4] = Trial::plain(&PROBLEM, 3, trials[4].episode.clone());
     let (together, _) = closed_loop.forward(&lively(&config.shape), &trials);
     let (alone, _) = closed_loop.forward(&lively(&config.shape), &trials[5..6]);
     assert_eq!(together[5], alone[0]);
@@ -329,7 +345,7 @@ fn an_episode_does_not_depend_on_its_company() {
 fn idle_agents_cost_nothing() {
     let config = config(&heat_1d::ENTRY);
     let problem: &Problem = &PROBLEM;
-    let (terms, _) = closed_loop(8, problem.horizon, &config).forward(
+    let (terms, _) = closed_loop(problem.horizon, &config).forward(
         &vec![0.0; config.shape.parameters()],
         &trials(problem, 8, 3),
     );

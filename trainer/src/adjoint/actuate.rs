@@ -26,7 +26,7 @@ pub struct Actuators<T> {
     peak_on_grid: bool,
 }
 
-/// Buffers for the agents of one episode.
+/// Buffers for the agents of one episode; [`Actuators::fit`] gives them their size.
 #[derive(Debug, Clone)]
 pub struct Kernels<T> {
     /// Per axis, [agents, points].
@@ -38,6 +38,18 @@ pub struct Kernels<T> {
     /// A gradient's sums over one axis, [agents, points].
     along: [Vec<T>; 2],
     turned: Vec<T>,
+}
+
+impl<T> Default for Kernels<T> {
+    fn default() -> Self {
+        Self {
+            values: Default::default(),
+            gaps: Default::default(),
+            weighted: Vec::new(),
+            along: Default::default(),
+            turned: Vec::new(),
+        }
+    }
 }
 
 impl<T: Real> Actuators<T> {
@@ -62,21 +74,23 @@ impl<T: Real> Actuators<T> {
         }
     }
 
-    /// Room for the kernels of `agents` agents.
-    pub fn kernels(&self, agents: usize) -> Kernels<T> {
-        let both = || {
-            [0, 1].map(|axis| {
-                let used = axis < self.axes;
-                vec![T::ZERO; if used { agents * self.points[axis] } else { 0 }]
-            })
-        };
-        let grid = self.points[0] * self.points[1];
-        Kernels {
-            values: both(),
-            gaps: both(),
-            weighted: vec![T::ZERO; agents * self.points[0]],
-            along: both(),
-            turned: vec![T::ZERO; if self.axes == 2 { grid } else { 0 }],
+    /// Makes room for the kernels of `agents` agents.
+    pub fn fit(&self, kernels: &mut Kernels<T>, agents: usize) {
+        let Kernels {
+            values,
+            gaps,
+            weighted,
+            along,
+            turned,
+        } = kernels;
+        for both in [values, gaps, along] {
+            for (axis, rows) in both.iter_mut().enumerate().take(self.axes) {
+                rows.resize(agents * self.points[axis], T::ZERO);
+            }
+        }
+        weighted.resize(agents * self.points[0], T::ZERO);
+        if self.axes == 2 {
+            turned.resize(self.points[0] * self.points[1], T::ZERO);
         }
     }
 
@@ -295,7 +309,8 @@ mod tests {
 
     fn forcing(actuators: &Actuators<f64>, positions: &[f64], amplitudes: &[f64]) -> Vec<f64> {
         let agents = positions.len() / actuators.axes;
-        let mut kernels = actuators.kernels(agents);
+        let mut kernels = Kernels::default();
+        actuators.fit(&mut kernels, agents);
         let grid = actuators.points[0] * actuators.points[1];
         let mut out = vec![0.0; actuators.components * grid];
         actuators.place(positions, &mut kernels);
@@ -349,7 +364,8 @@ mod tests {
             };
             let mut g = vec![0.0; inputs.len()];
             let (g_positions, g_amplitudes) = g.split_at_mut(positions.len());
-            let mut kernels = actuators.kernels(agents);
+            let mut kernels = Kernels::default();
+            actuators.fit(&mut kernels, agents);
             actuators.place(positions, &mut kernels);
             let amplitudes = &inputs[positions.len()..];
             actuators.spread_adjoint(

@@ -1,9 +1,9 @@
 //! The shared network for all agents of a few episodes at once, and its adjoint.
 //!
 //! ```text
-//! window ─ dense, soft norm, tanh ─ dense, soft norm, tanh ─┐
-//!                                                           ├─ dense, tanh ─ dense, tanh ─ action in (−1, 1)
-//! position ─ Fourier ─ dense, tanh ─ dense, tanh ───────────┘
+//! window, memory ─ dense, soft norm, tanh ─ dense, soft norm, tanh ─┐
+//!                                                                   ├─ dense, tanh ─ dense, tanh ─ output in (−1, 1)
+//! position ─ Fourier ─ dense, tanh ─ dense, tanh ───────────────────┘
 //! ```
 //!
 //! The two come together side by side or value by value, as [`Fusion`] says.
@@ -117,22 +117,22 @@ pub fn places_mut<'a, T>(shape: &Shape, rows: usize, slab: &'a mut [T]) -> Place
 
 /// What one forward evaluation leaves for the backward one; all are [rows, width].
 pub struct Activations<S> {
-    /// The window features, written by the caller.
-    pub window: S,
+    /// The window's features, then the memory; written by the caller.
+    pub input: S,
     /// Soft-normalised, before tanh.
     branch_1: S,
     norm_1: S,
     branch_2: S,
     norm_2: S,
     fuse: S,
-    /// The action in (−1, 1): force, then velocity.
-    pub action: S,
+    /// In (−1, 1): pushes and gates of the memory, then force, then velocity.
+    pub output: S,
 }
 
 /// Widths of the parts of [`Activations`], in order.
 fn widths(shape: &Shape) -> [usize; 7] {
     let [b1, b2] = shape.branch;
-    [shape.features, b1, 1, b2, 1, shape.fuse, shape.actions]
+    [shape.inputs(), b1, 1, b2, 1, shape.fuse, shape.outputs()]
 }
 
 /// Values per agent in [`Activations`].
@@ -142,16 +142,16 @@ pub fn activation_width(shape: &Shape) -> usize {
 
 /// Views a slab of `rows · activation_width` values.
 pub fn activations<'a, T>(shape: &Shape, rows: usize, slab: &'a [T]) -> Activations<&'a [T]> {
-    let [window, branch_1, norm_1, branch_2, norm_2, fuse, action] =
+    let [input, branch_1, norm_1, branch_2, norm_2, fuse, output] =
         parts(rows, widths(shape), slab);
     Activations {
-        window,
+        input,
         branch_1,
         norm_1,
         branch_2,
         norm_2,
         fuse,
-        action,
+        output,
     }
 }
 
@@ -161,16 +161,16 @@ pub fn activations_mut<'a, T>(
     rows: usize,
     slab: &'a mut [T],
 ) -> Activations<&'a mut [T]> {
-    let [window, branch_1, norm_1, branch_2, norm_2, fuse, action] =
+    let [input, branch_1, norm_1, branch_2, norm_2, fuse, output] =
         parts_mut(rows, widths(shape), slab);
     Activations {
-        window,
+        input,
         branch_1,
         norm_1,
         branch_2,
         norm_2,
         fuse,
-        action,
+        output,
     }
 }
 
@@ -194,7 +194,7 @@ fn parts_mut<T, const N: usize>(rows: usize, widths: [usize; N], slab: &mut [T])
     })
 }
 
-/// Buffers that do not outlive an evaluation.
+/// Buffers that do not outlive an evaluation; [`Workspace::fit`] gives them their size.
 #[derive(Debug, Clone)]
 pub struct Workspace<T> {
     branch_1: Vec<T>,
@@ -208,25 +208,44 @@ pub struct Workspace<T> {
     g_trunk_2: Vec<T>,
     g_fuse: Vec<T>,
     g_fourier: Vec<T>,
-    g_action: Vec<T>,
+    g_output: Vec<T>,
+}
+
+impl<T> Default for Workspace<T> {
+    fn default() -> Self {
+        Self {
+            branch_1: Vec::new(),
+            branch_2: Vec::new(),
+            joint: Vec::new(),
+            g_joint: Vec::new(),
+            g_branch_1: Vec::new(),
+            g_branch_2: Vec::new(),
+            g_trunk_1: Vec::new(),
+            g_trunk_2: Vec::new(),
+            g_fuse: Vec::new(),
+            g_fourier: Vec::new(),
+            g_output: Vec::new(),
+        }
+    }
 }
 
 impl<T: Real> Workspace<T> {
-    /// For `rows` agents.
-    pub fn new(shape: &Shape, rows: usize) -> Self {
-        let of = |width: usize| vec![T::ZERO; rows * width];
-        Self {
-            branch_1: of(shape.branch[0]),
-            branch_2: of(shape.branch[1]),
-            joint: of(shape.branch[1]),
-            g_joint: of(shape.branch[1]),
-            g_branch_1: of(shape.branch[0]),
-            g_branch_2: of(shape.branch[1]),
-            g_trunk_1: of(shape.trunk[0]),
-            g_trunk_2: of(shape.trunk[1]),
-            g_fuse: of(shape.fuse),
-            g_fourier: of(shape.fourier()),
-            g_action: of(shape.actions),
+    /// Makes room for `rows` agents.
+    pub fn fit(&mut self, shape: &Shape, rows: usize) {
+        for (part, width) in [
+            (&mut self.branch_1, shape.branch[0]),
+            (&mut self.branch_2, shape.branch[1]),
+            (&mut self.joint, shape.branch[1]),
+            (&mut self.g_joint, shape.branch[1]),
+            (&mut self.g_branch_1, shape.branch[0]),
+            (&mut self.g_branch_2, shape.branch[1]),
+            (&mut self.g_trunk_1, shape.trunk[0]),
+            (&mut self.g_trunk_2, shape.trunk[1]),
+            (&mut self.g_fuse, shape.fuse),
+            (&mut self.g_fourier, shape.fourier()),
+            (&mut self.g_output, shape.outputs()),
+        ] {
+            part.resize(rows * width, T::ZERO);
         }
     }
 }
@@ -306,14 +325,14 @@ impl<T: Real> Network<T> {
         }
     }
 
-    /// Evaluates the agents whose windows stand in `a.window`; fills the rest of `a`.
+    /// Evaluates the agents whose inputs stand in `a.input`; fills the rest of `a`.
     pub fn forward(
         &self,
         p: &Places<&[T]>,
         a: &mut Activations<&mut [T]>,
         work: &mut Workspace<T>,
     ) {
-        self.dense(BRANCH_1, a.window, a.branch_1);
+        self.dense(BRANCH_1, a.input, a.branch_1);
         soft_norm(self.arch, a.branch_1, a.norm_1, self.shape.branch[0]);
         squash_into(self.arch, a.branch_1, &mut work.branch_1);
         self.dense(BRANCH_2, &work.branch_1, a.branch_2);
@@ -332,29 +351,29 @@ impl<T: Real> Network<T> {
             }
         }
         squash(self.arch, a.fuse);
-        self.dense(HEAD, a.fuse, a.action);
-        squash(self.arch, a.action);
+        self.dense(HEAD, a.fuse, a.output);
+        squash(self.arch, a.output);
     }
 
-    /// Adjoint of [`Self::forward`]: from the gradient of the actions, adds to those of the
-    /// parameters and of the trunk's offer, and sets that of the windows.
+    /// Adjoint of [`Self::forward`]: from the gradient of the outputs, adds to those of the
+    /// parameters and of the trunk's offer, and sets that of the inputs.
     pub fn backward(
         &self,
-        g_action: &[T],
+        g_output: &[T],
         (p, a): (&Places<&[T]>, &Activations<&[T]>),
         work: &mut Workspace<T>,
         g_parameters: &mut [T],
         g_offer: &mut [T],
-        g_window: &mut [T],
+        g_input: &mut [T],
     ) {
         let arch = self.arch;
         let [b1, b2] = self.shape.branch;
         squash_into(arch, a.branch_1, &mut work.branch_1);
         squash_into(arch, a.branch_2, &mut work.branch_2);
 
-        work.g_action.copy_from_slice(g_action);
-        squash_adjoint(arch, a.action, &mut work.g_action);
-        self.dense_adjoint(HEAD, a.fuse, &work.g_action, g_parameters, &mut work.g_fuse);
+        work.g_output.copy_from_slice(g_output);
+        squash_adjoint(arch, a.output, &mut work.g_output);
+        self.dense_adjoint(HEAD, a.fuse, &work.g_output, g_parameters, &mut work.g_fuse);
         squash_adjoint(arch, a.fuse, &mut work.g_fuse);
 
         match self.shape.fusion {
@@ -395,7 +414,7 @@ impl<T: Real> Network<T> {
         );
         squash_adjoint(arch, &work.branch_1, &mut work.g_branch_1);
         soft_norm_adjoint(arch, a.branch_1, a.norm_1, &mut work.g_branch_1, b1);
-        self.dense_adjoint(BRANCH_1, a.window, &work.g_branch_1, g_parameters, g_window);
+        self.dense_adjoint(BRANCH_1, a.input, &work.g_branch_1, g_parameters, g_input);
     }
 
     /// Adjoint of [`Self::place`]: from the gradient of the trunk's offer, adds to those of the
@@ -498,11 +517,13 @@ mod tests {
     fn small(axes: usize, fusion: Fusion) -> Shape {
         Shape {
             features: 6,
+            memory: 2,
             branch: [7, 5],
             axes,
             frequencies: vec![1.0, 2.0],
             trunk: [4, 5],
             fusion,
+            rests: false,
             fuse: 6,
             actions: 1 + axes,
         }
@@ -518,10 +539,10 @@ mod tests {
 
     fn check(shape: Shape) {
         let rows = 5;
-        let windows = rows * shape.features;
+        let windows = rows * shape.inputs();
         let mut point = wave(windows, 0.37, 1.0);
         point.extend((0..rows * shape.axes).map(|k| 0.05 + 0.09 * k as f64));
-        let weight = wave(rows * shape.actions, 0.9, 1.0);
+        let weight = wave(rows * shape.outputs(), 0.9, 1.0);
         let parameters = wave(shape.parameters(), 0.61, 0.8);
         let network = |parameters: &[f64]| {
             let zeros = vec![0.0f32; shape.parameters()];
@@ -533,14 +554,15 @@ mod tests {
             network
         };
         let forward = |network: &Network<f64>, point: &[f64], slabs: &mut [Vec<f64>; 2]| {
-            let mut work = Workspace::new(&shape, rows);
+            let mut work = Workspace::default();
+            work.fit(&shape, rows);
             let [placed, slab] = slabs;
             let mut p = places_mut(&shape, rows, placed);
             network.place(&point[windows..], &mut p);
             let mut a = activations_mut(&shape, rows, slab);
-            a.window.copy_from_slice(&point[..windows]);
+            a.input.copy_from_slice(&point[..windows]);
             network.forward(&places(&shape, rows, placed), &mut a, &mut work);
-            a.action
+            a.output
                 .iter()
                 .zip(&weight)
                 .map(|(a, w)| a * w)
@@ -554,8 +576,9 @@ mod tests {
         forward(&net, &point, &mut kept);
         let mut g_parameters = vec![0.0; shape.parameters()];
         let mut g_point = vec![0.0; point.len()];
-        let (g_window, g_positions) = g_point.split_at_mut(windows);
-        let mut work = Workspace::new(&shape, rows);
+        let (g_input, g_positions) = g_point.split_at_mut(windows);
+        let mut work = Workspace::default();
+        work.fit(&shape, rows);
         let mut g_offer = vec![0.0; rows * offer_width(&shape)];
         let p = places(&shape, rows, &kept[0]);
         let a = activations(&shape, rows, &kept[1]);
@@ -565,7 +588,7 @@ mod tests {
             &mut work,
             &mut g_parameters,
             &mut g_offer,
-            g_window,
+            g_input,
         );
         net.place_adjoint(&g_offer, &p, &mut work, &mut g_parameters, g_positions);
         assert_gradient(|p| forward(&net, p, &mut slab()), &point, &g_point, 1e-7);

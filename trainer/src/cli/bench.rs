@@ -5,6 +5,7 @@ use super::use_threads;
 use crate::entry::{Entries, Entry};
 use crate::learn::{Hardening, Trainer};
 use crate::recipe::Preset;
+use crate::swarm::Size;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use problem::Problem;
@@ -177,7 +178,7 @@ fn stepper(
     recipe.train.pool = recipe.train.pool.min(sizes.batch);
     recipe.train.validation_episodes = 0;
     recipe.train.hardening = Hardening {
-        agents: vec![sizes.agents],
+        agents: vec![Size::of(sizes.agents)],
         ..Hardening::none(problem)
     };
     let engine = arguments.backend.open()?;

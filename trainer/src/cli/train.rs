@@ -6,9 +6,11 @@ use crate::entry::{Entries, Entry};
 use crate::export;
 use crate::learn::TrainConfig;
 use crate::loss::Term;
-use crate::policy::{PolicyConfig, Sight};
+use crate::policy::PolicyConfig;
 use crate::recipe::{self, Recipe};
 use crate::run::{Existing, Outcome, TrainingRun};
+use crate::swarm::Size;
+use agent_core::policy::MAX_MEMORY;
 use anyhow::{Context, Result, bail};
 use artifacts::policy_file::PolicyFile;
 use clap::ValueEnum;
@@ -33,6 +35,7 @@ Examples:
   trainer train heat-1d
   trainer train heat-1d --preset quick
   trainer train heat-1d --steps 500 --seed 3 --out runs/short
+  trainer train heat-1d --agents 3..64 --deadly-episodes 0.5 --deaths 0.5
   trainer train heat-1d --resume --steps 20000       train a finished run further
   trainer train heat-1d --overwrite                  start over
   trainer train heat-1d --from my.policy --lr 2e-4   train an exported policy further
@@ -66,13 +69,20 @@ pub struct Arguments {
     /// Cells along each axis of the window that agents see [default: the preset's].
     #[arg(long, value_name = "CELLS", value_parser = clap::value_parser!(u16).range(1..=64))]
     window: Option<u16>,
+    /// Numbers that every agent remembers from step to step, at most 16 [default: the preset's].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=MAX_MEMORY as i64))]
+    memory: Option<u8>,
+    /// Agents do nothing where they see no error and remember none, by construction; what they do where they
+    /// see one is then as much the opposite where they see its opposite.
+    #[arg(long)]
+    rests: bool,
     /// Highest learning rate [default: the preset's].
     #[arg(long, allow_negative_numbers = true)]
     lr: Option<f64>,
-    /// Swarm sizes to train with, each step drawing one; a size named twice is drawn twice as
-    /// often [default: the preset's].
-    #[arg(long, value_delimiter = ',', value_name = "N,N,…", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    agents: Vec<u32>,
+    /// Swarm sizes to train with, each episode drawing one: numbers and ranges, such as 8 or 3..64; one
+    /// named twice is drawn twice as often [default: the preset's].
+    #[arg(long, value_delimiter = ',', value_name = "N|N..M,…")]
+    agents: Vec<Size>,
     /// Weight of a term of the loss, e.g. effort=1e-3; may be given several times. Terms: track,
     /// effort, bound, collision, acceleration, final, obstacle, centroid, late, order.
     #[arg(long = "weight", value_name = "TERM=WEIGHT")]
@@ -120,6 +130,28 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// Refuses to resume a training of another network than was asked for.
+    fn same_network(&self, of: &PolicyConfig, folder: &str) -> Result<()> {
+        let asked = [
+            ("--window", self.window.map(usize::from), of.sight.window),
+            ("--memory", self.memory.map(usize::from), of.shape.memory),
+        ];
+        for (flag, asked, has) in asked {
+            if let Some(asked) = asked.filter(|asked| *asked != has) {
+                bail!(
+                    "the run in '{folder}' has {flag} {has}, not {asked}; resume it without {flag}, or start over \
+                     with --overwrite"
+                );
+            }
+        }
+        if self.rests && !of.shape.rests {
+            bail!(
+                "the run in '{folder}' was begun without --rests; resume it without, or start over with --overwrite"
+            );
+        }
+        Ok(())
+    }
+
     /// Refuses numbers that no training can use.
     fn check(&self) -> Result<()> {
         let least =
@@ -184,7 +216,7 @@ impl Arguments {
         set(&mut hardening.actuator_noise, &self.actuator_noise);
         set(&mut hardening.delay, &self.delay);
         if !self.agents.is_empty() {
-            hardening.agents = self.agents.iter().map(|&n| n as usize).collect();
+            hardening.agents = self.agents.clone();
         }
         for &(term, weight) in weights {
             config.weights[term as usize] = weight;
@@ -202,14 +234,16 @@ impl Arguments {
         if let Some(steps) = self.steps {
             recipe.set_steps(steps);
         }
+        let PolicyConfig { shape, sight } = &mut recipe.policy;
         if let Some(window) = self.window {
-            recipe.policy = PolicyConfig::new(
-                problem,
-                Sight {
-                    window: usize::from(window),
-                    ..recipe.policy.sight
-                },
-            );
+            sight.window = usize::from(window);
+            shape.features = sight.features(shape.axes);
+        }
+        if let Some(memory) = self.memory {
+            shape.memory = usize::from(memory);
+        }
+        if self.rests {
+            *shape = shape.clone().resting();
         }
         if let Some(path) = &self.from {
             let shown = path.display().to_string();
@@ -258,6 +292,7 @@ fn train(entry: &'static Entry, arguments: &Arguments, stop: &AtomicBool) -> Res
     let change = |config: &mut TrainConfig| arguments.change(config, &weights);
     let mut run = TrainingRun::open(entry, &arguments.out, existing, recipe, change, &engine)?;
     let (folder, begun) = (run.folder().display().to_string(), run.trainer().step);
+    arguments.same_network(&run.trainer().policy_config, &folder)?;
     if begun >= steps {
         if arguments.all {
             eprintln!("{}: already trained for {begun} steps", problem.name);

@@ -2,14 +2,14 @@
 
 use super::device::{Gpu, GpuError};
 use crate::entry::Entry;
-use crate::kernels::LoopSpec;
 use crate::kernels::shader::Shader;
+use crate::kernels::{FieldKernel, LoopSpec};
 use crate::loss::{TERMS, shares};
 use crate::rollout::{Rollout, RolloutError, Terms};
 use crate::trial::Trial;
-use agent_core::policy::Fusion;
 use problem::Problem;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::num::NonZeroU64;
 
 /// Threads of a workgroup unless the spec says otherwise, on a line and on a plane: about as many as
@@ -21,6 +21,8 @@ const SIDE: usize = 64;
 const DEPTH: usize = 16;
 /// Workgroups that keep a large GPU busy with the weights' gradient.
 const BUSY: usize = 1024;
+/// Swarms whose places are remembered.
+const PLACED_KEPT: usize = 256;
 /// What to do about a loop that is too large for a GPU.
 const FEWER_AGENTS: &str = "train with fewer --agents";
 
@@ -29,6 +31,9 @@ const FEWER_AGENTS: &str = "train with fewer --agents";
 pub struct GpuLoop {
     gpu: Gpu,
     spec: LoopSpec,
+    field: Box<dyn FieldKernel>,
+    /// What the field's kernel knows of agents that stay, by their places: the same swarms come again.
+    placed: HashMap<Vec<[u64; 2]>, Vec<u32>>,
     shader: Shader,
     /// Episodes that there is room for at once; larger batches run in portions.
     together: usize,
@@ -63,13 +68,7 @@ impl GpuLoop {
                 },
             });
         };
-        let field = (kernels.0)(&spec.problem, spec.agents)?;
-        if spec.shape.fusion != Fusion::Concatenate {
-            return Err(GpuError::NoKernels {
-                what: "a fusion by products".to_owned(),
-                instead: "flex",
-            });
-        }
+        let field = (kernels.0)(&spec.problem)?;
         let limits = gpu.device.limits();
         let most = limits
             .max_compute_invocations_per_workgroup
@@ -117,7 +116,7 @@ impl GpuLoop {
             wgpu::BufferUsages::COPY_DST,
             wgpu::BufferUsages::COPY_SRC,
         );
-        let parameters = buffer(2 * count + TERMS, up)?;
+        let parameters = buffer(2 * count, up)?;
         let tables = buffer(shader.tables.len().max(1), up)?;
         let episodes = buffer(together * shader.episode, up)?;
         let states = buffer(together * (spec.horizon + 1) * shader.state, none)?;
@@ -199,6 +198,8 @@ impl GpuLoop {
         Ok(Self {
             gpu: gpu.clone(),
             spec: spec.clone(),
+            field,
+            placed: HashMap::new(),
             shader,
             together,
             parameters,
@@ -240,23 +241,28 @@ impl GpuLoop {
         assert!((1..=self.together).contains(&count), "{count} episodes");
         assert_eq!(parameters.len(), spec.shape.parameters());
         let queue = &self.gpu.queue;
-        let mut uploaded = with_transposed(spec, parameters);
-        if let Some(weights) = weights {
-            let shares = shares(&spec.problem, spec.agents, spec.horizon);
-            uploaded.extend(
-                weights
-                    .iter()
-                    .zip(shares)
-                    .map(|(w, share)| (w * share) as f32),
-            );
-        }
+        let uploaded = with_transposed(spec, parameters);
         queue.write_buffer(&self.parameters, 0, bytemuck::cast_slice(&uploaded));
         let mut inputs = Vec::with_capacity(count * self.shader.episode);
-        trials
-            .iter()
-            .for_each(|trial| write_trial(spec, trial, &mut inputs));
+        let mut rows = 0;
+        for trial in trials {
+            write_trial(spec, trial, rows, weights, &mut inputs);
+            if self.field.placed() > 0 {
+                let places = trial.start.iter().map(|x| x.map(f64::to_bits)).collect();
+                if self.placed.len() >= PLACED_KEPT {
+                    self.placed.clear();
+                }
+                let placed = self.placed.entry(places).or_insert_with(|| {
+                    let of = |x: &[f64; 2]| self.field.place(&spec.problem, *x);
+                    let values = trial.start.iter().flat_map(of);
+                    values.map(|v| (v as f32).to_bits()).collect()
+                });
+                inputs.extend_from_slice(placed);
+            }
+            inputs.resize(inputs.len().next_multiple_of(self.shader.episode), 0);
+            rows += spec.horizon * trial.agents();
+        }
         queue.write_buffer(&self.episodes, 0, bytemuck::cast_slice(&inputs));
-        let rows = count * spec.horizon * spec.agents;
         let rows_per_slice = rows.div_ceil(self.slices).next_multiple_of(DEPTH);
         let run = [rows, rows_per_slice, self.slices].map(|n| n as u32);
         let scale = 1.0 / count as f32;
@@ -423,9 +429,9 @@ fn module(device: &wgpu::Device, source: &str) -> wgpu::ShaderModule {
     };
     // SAFETY: the kernels are made by `crate::kernels` and their loops end. What they index by are
     // their own constants and counters; cells of positions that they compute, which `cell_along` cuts
-    // to the grid whatever the position is; and two kinds of values from buffers, which are checked
-    // when they are uploaded: the cells of agents that stay (`write_trial`) and the tiles of the
-    // weights (`checked`). A delay from a buffer is compared with the step before it is used.
+    // to the grid whatever the position is; and three kinds of values from buffers, which are checked
+    // when they are uploaded: the numbers of agents and the cells of those that stay (`write_trial`), and
+    // the tiles of the weights (`checked`). A delay from a buffer is compared with the step before it is used.
     unsafe { device.create_shader_module_trusted(descriptor, checks) }
 }
 
@@ -521,20 +527,37 @@ fn with_transposed(spec: &LoopSpec, parameters: &[f32]) -> Vec<f32> {
     both
 }
 
-/// An episode as the kernels read it; see [`CONDITIONS`](crate::kernels::shader::CONDITIONS).
-fn write_trial(spec: &LoopSpec, trial: &Trial, out: &mut Vec<u32>) {
-    let (cells, agents, axes) = (spec.problem.grid.len(), spec.agents, spec.axes());
-    let Trial { episode, start, .. } = trial;
+/// An episode as the kernels read it, whose agents have the rows from `first_row` on; see
+/// [`CONDITIONS`](crate::kernels::shader::CONDITIONS).
+fn write_trial(
+    spec: &LoopSpec,
+    trial: &Trial,
+    first_row: usize,
+    weights: Option<&Terms>,
+    out: &mut Vec<u32>,
+) {
+    let (cells, room, axes) = (spec.problem.grid.len(), spec.agents, spec.axes());
+    let (Trial { episode, start, .. }, agents) = (trial, trial.agents());
     assert_eq!(
         (episode.initial.len(), episode.target.len()),
         (cells, cells)
     );
-    assert_eq!((start.len(), trial.dies_at.len()), (agents, agents));
+    assert!((1..=room).contains(&agents) && trial.dies_at.len() == agents);
     let step = |step: usize| u32::try_from(step).unwrap_or(u32::MAX);
     out.push(step(trial.delay));
     out.push((trial.sensor_noise as f32).to_bits());
     out.push((trial.actuator_noise as f32).to_bits());
     out.extend([trial.noise_seed as u32, (trial.noise_seed >> 32) as u32]);
+    out.extend([agents as u32, first_row as u32]);
+    let shares = shares(&spec.problem, agents, spec.horizon);
+    let weights = weights.unwrap_or(&[0.0; TERMS]);
+    let pulls = weights.iter().zip(shares).map(|(w, share)| w * share);
+    out.extend(
+        shares
+            .into_iter()
+            .chain(pulls)
+            .map(|x| (x as f32).to_bits()),
+    );
     out.extend(
         episode
             .initial
@@ -542,6 +565,12 @@ fn write_trial(spec: &LoopSpec, trial: &Trial, out: &mut Vec<u32>) {
             .chain(&episode.target)
             .map(|z| z.to_bits()),
     );
+    // What belongs to agents has room for the largest swarm.
+    let mut at = out.len();
+    let mut per_agent = |out: &mut Vec<u32>, width: usize| {
+        at += room * width;
+        out.resize(at, 0);
+    };
     let start = start.iter().map(|x| x.map(|x| x as f32));
     out.extend(
         start
@@ -549,22 +578,21 @@ fn write_trial(spec: &LoopSpec, trial: &Trial, out: &mut Vec<u32>) {
             .flat_map(|x| x.into_iter().take(axes))
             .map(f32::to_bits),
     );
+    per_agent(out, axes);
     out.extend(trial.dies_at.iter().map(|&at| step(at)));
+    per_agent(out, 1);
     let points = spec.problem.grid.points;
     for cell in start.map(|x| spec.problem.cell_of(x)) {
         // Agents that stay are looked up by it.
         assert!(cell[0] < points[0] && cell[1] < points[1], "cell {cell:?}");
         out.extend(cell.into_iter().take(axes).map(step));
     }
+    per_agent(out, axes);
 }
 
 impl Rollout for GpuLoop {
     fn problem(&self) -> &Problem {
         &self.spec.problem
-    }
-
-    fn agents(&self) -> usize {
-        self.spec.agents
     }
 
     fn horizon(&self) -> usize {

@@ -44,11 +44,17 @@ fn policy(
     config.shape.branch = [12, 8];
     config.shape.trunk = [8, 4];
     config.shape.fuse = 8;
+    config.shape.memory = 3;
+    let parameters = lively(&config);
+    (config, parameters)
+}
+
+fn lively(config: &PolicyConfig) -> Vec<f32> {
     let mut parameters = config.init(3, &Device::default()).parameters();
-    let head = config.shape.fuse * config.shape.actions + config.shape.actions;
+    let head = (config.shape.fuse + 1) * config.shape.outputs();
     let start = parameters.len() - head;
     parameters[start..].iter_mut().for_each(|w| *w *= 10.0);
-    (config, parameters)
+    parameters
 }
 
 /// Smooth fields of the problem's size: drawing real ones takes seconds on a torus.
@@ -106,7 +112,9 @@ fn trials(problem: &Problem, agents: usize) -> Vec<Trial> {
         ..plain.clone()
     };
     hard.dies_at[1] = 4;
-    vec![plain, hard]
+    // A smaller swarm between the two.
+    let few = Trial::plain(problem, agents / 2, episode(problem, 2));
+    vec![plain, few, hard]
 }
 
 /// Terms and gradient of both; single precision is good for 1e-6 and what chaos makes of it.
@@ -116,7 +124,12 @@ fn compare(name: &str, agents: usize, horizon: usize, wide: Option<[usize; 2]>, 
     let problem = entry.problem;
     // A few solver steps are as good as twenty.
     let problem = problem.with_substeps(problem.substeps.min(5)).unwrap();
-    let (config, parameters) = policy(&problem, wide, error_gain);
+    let (mut config, mut parameters) = policy(&problem, wide, error_gain);
+    if !problem.tracking {
+        // Where there is no target, agents that rest.
+        config.shape = config.shape.resting();
+        parameters = lively(&config);
+    }
     let trials = trials(&problem, agents);
     let spec = LoopSpec {
         problem,
@@ -132,7 +145,7 @@ fn compare(name: &str, agents: usize, horizon: usize, wide: Option<[usize; 2]>, 
     assert_eq!(on_gpu.terms(&parameters, &trials).unwrap(), terms);
 
     let field = entry.physics.step_by_hand(&problem).unwrap().unwrap();
-    let on_cpu = HostLoop::<f32>::new(&problem, field, agents, horizon, &config).unwrap();
+    let on_cpu = HostLoop::<f32>::new(&problem, field, horizon, &config).unwrap();
     let (want, tape) = on_cpu.forward(&parameters, &trials);
     let pulls = vec![WEIGHTS.map(|w| w / trials.len() as f64); trials.len()];
     let want_gradient = on_cpu.backward(tape, &trials, &pulls);
@@ -251,7 +264,7 @@ fn a_batch_that_does_not_fit_at_once_is_run_in_portions() {
         assert_eq!(on_gpu.together(), together);
         on_gpu.gradient(&parameters, &batch, &WEIGHTS).unwrap()
     };
-    let (whole, parts) = (run(3), run(2));
+    let (whole, parts) = (run(5), run(2));
     assert_eq!(whole.0, parts.0);
     let largest = whole.1.iter().fold(0.0f32, |m, g| m.max(g.abs()));
     for (a, b) in whole.1.iter().zip(&parts.1) {

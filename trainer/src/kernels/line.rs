@@ -6,13 +6,13 @@ use problem::published::{fkpp_1d, heat_1d};
 use problem::{NotImplemented, Problem};
 
 /// The heat equation.
-pub fn heat(problem: &Problem, _agents: usize) -> Result<Box<dyn FieldKernel>, NotImplemented> {
+pub fn heat(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
     one_step(problem)?;
     Ok(Box::new(Line::heat(problem)))
 }
 
 /// Fisher's equation.
-pub fn fisher(problem: &Problem, _agents: usize) -> Result<Box<dyn FieldKernel>, NotImplemented> {
+pub fn fisher(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
     one_step(problem)?;
     Ok(Box::new(Line::fisher(problem)))
 }

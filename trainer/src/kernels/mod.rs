@@ -23,8 +23,8 @@ use problem::{NotImplemented, Problem};
 use shader::{Layout, Source};
 use std::fmt::Debug;
 
-/// Makes the kernels of a problem's field for a number of agents, or refuses by name.
-pub type MakeKernel = fn(&Problem, agents: usize) -> Result<Box<dyn FieldKernel>, NotImplemented>;
+/// Makes the kernels of a problem's field, or refuses by name.
+pub type MakeKernel = fn(&Problem) -> Result<Box<dyn FieldKernel>, NotImplemented>;
 
 /// What makes the kernels of an entry's field.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +46,17 @@ pub trait FieldKernel: Debug + Send + Sync {
     /// The one number of threads that it works with, if there is one.
     fn needs_threads(&self) -> Option<usize> {
         None
+    }
+
+    /// Values that it needs to know about every agent that stays where it is: `placed(agent, k)` in the
+    /// kernel.
+    fn placed(&self) -> usize {
+        0
+    }
+
+    /// These values for an agent at `place`.
+    fn place(&self, _problem: &Problem, _place: [f64; 2]) -> Vec<f64> {
+        Vec::new()
     }
 
     /// Its constants, tables and room. `WORK` in the pool is expected of every kernel.
@@ -90,7 +101,7 @@ impl Declaration<'_> {
         &self.spec.problem
     }
 
-    /// Agents per episode.
+    /// Most agents in one episode.
     pub fn agents(&self) -> usize {
         self.spec.agents
     }

@@ -6,7 +6,7 @@ use problem::published::heat_2d::{Equation, equation};
 use problem::{NotImplemented, Problem};
 
 /// The heat equation, on a grid that is the same along both axes.
-pub fn heat(problem: &Problem, _agents: usize) -> Result<Box<dyn FieldKernel>, NotImplemented> {
+pub fn heat(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
     one_step(problem)?;
     let ([rows, columns], Equation { spacing, .. }) = (problem.grid.points, equation(problem));
     if rows != columns || spacing[0] != spacing[1] {

@@ -7,9 +7,9 @@ use problem::{NotImplemented, Problem};
 use std::f64::consts::TAU;
 
 /// The flame front on a circle.
-pub fn flame(problem: &Problem, agents: usize) -> Result<Box<dyn FieldKernel>, NotImplemented> {
+pub fn flame(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
     one_step(problem)?;
-    Ok(Box::new(Ring::new(problem, agents)))
+    Ok(Box::new(Ring::new(problem)))
 }
 
 /// One step of the Kuramoto–Sivashinsky equation on a circle, `u⁺ = A u + B u² + Σ a_i R_i`: in
@@ -20,13 +20,13 @@ pub struct Ring {
     pub linear: Vec<f64>,
     /// The first column of B.
     pub square: Vec<f64>,
-    /// R, [agents, cells].
-    pub responses: Vec<f64>,
+    /// What a unit of force in cell 0 does to every cell.
+    pub filter: Vec<f64>,
 }
 
 impl Ring {
-    /// The published scheme with its actuators on their published places.
-    fn new(problem: &Problem, agents: usize) -> Self {
+    /// The published scheme.
+    fn new(problem: &Problem) -> Self {
         let (n, dt) = (problem.grid.len(), problem.control_interval);
         let length = equation(problem).length;
         let wave_number = |k: usize| TAU * k as f64 / length;
@@ -51,21 +51,10 @@ impl Ring {
         let square = (0..n)
             .map(|d| (1..n / 2).map(|k| slope(d, k)).sum())
             .collect();
-        let mut responses = Vec::with_capacity(agents * n);
-        for place in (problem.placement)(problem, agents) {
-            let mut bump = vec![0.0; n];
-            Kernel::new(problem).add(&mut bump, place, &[1.0]);
-            let response = |j: usize| {
-                (0..n)
-                    .map(|i| filter[(j + n - i) % n] * bump[i])
-                    .sum::<f64>()
-            };
-            responses.extend((0..n).map(response));
-        }
         Self {
             linear,
             square,
-            responses,
+            filter,
         }
     }
 }
@@ -75,12 +64,24 @@ impl FieldKernel for Ring {
         include_str!("wgsl/ring.wgsl")
     }
 
+    fn placed(&self) -> usize {
+        self.linear.len()
+    }
+
+    /// The response R of the field to a unit of its force.
+    fn place(&self, problem: &Problem, place: [f64; 2]) -> Vec<f64> {
+        let n = self.filter.len();
+        let mut bump = vec![0.0; n];
+        Kernel::new(problem).add(&mut bump, place, &[1.0]);
+        let response = |j: usize| (0..n).map(|i| self.filter[(j + n - i) % n] * bump[i]).sum();
+        (0..n).map(response).collect()
+    }
+
     fn declare(&self, shader: &mut Declaration) {
         let (agents, cells, lanes) = (shader.agents(), shader.cells(), shader.lanes());
         shader.in_pool("WORK", cells);
         shader.table("LINEAR", &[&self.linear[..], &self.linear].concat());
         shader.table("SQUARE", &[&self.square[..], &self.square].concat());
-        shader.table("RESPONSE", &self.responses);
         shader.in_pool("LANES", agents * lanes);
     }
 }

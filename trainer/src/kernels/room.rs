@@ -6,7 +6,7 @@ use problem::published::density_2d::{Equation, equation};
 use problem::{NotImplemented, Problem};
 
 /// The published scheme; there are no kernels for the form that conserves mass.
-pub fn density(problem: &Problem, _agents: usize) -> Result<Box<dyn FieldKernel>, NotImplemented> {
+pub fn density(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
     one_step(problem)?;
     match equation(problem) {
         Equation::Carried(rates) => Ok(Box::new(Room(rates.within(problem.control_interval)))),

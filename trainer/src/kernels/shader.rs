@@ -3,13 +3,15 @@
 use super::spec::LoopSpec;
 use super::{Declaration, FieldKernel};
 use crate::adjoint::motion::KEEP_OUT_MARGIN;
-use crate::loss::{ORDER_FLOOR, TERMS, Term, late_steps, shares};
+use crate::loss::{ORDER_FLOOR, TERMS, Term, late_steps};
+use crate::policy::{GAIN, LEAK};
+use agent_core::policy::Fusion;
 use problem::grid::Edge;
 use problem::{Cells, Drives};
 use std::fmt::{Display, Write};
 
-/// Numbers that an episode begins with: delay, sensor noise, actuator noise, seed.
-pub const CONDITIONS: usize = 5;
+/// Numbers that an episode begins with: delay, sensor noise, actuator noise, seed, agents, its first row.
+pub const CONDITIONS: usize = 7;
 /// Stretches that a row's sum of squares is cut into.
 const PARTS: usize = 8;
 /// Most agents that run through the network together.
@@ -43,6 +45,8 @@ pub struct Rows {
     pub trace: usize,
     /// Inputs of each layer in a row of the trace, in the order of [`Shape::layers`](crate::policy::Shape::layers).
     pub inputs: [usize; 6],
+    /// Ends of branch and trunk in a row of the trace.
+    pub joined: usize,
     /// Values in a row of the deltas.
     pub delta: usize,
     /// Gradients before each layer's activation in a row of the deltas.
@@ -100,17 +104,23 @@ impl Shader {
         constants(&mut source, spec);
         discs_and_frequencies(&mut source, &mut tables, spec);
         rows.write(&mut source, spec);
+        source.count("SWARM", CONDITIONS - 2);
+        source.count("FIRST_ROW", CONDITIONS - 1);
         let mut episode = Layout(CONDITIONS);
         for (name, size) in [
+            ("SHARES", TERMS),
+            ("PULLS", TERMS),
             ("INITIAL", cells),
             ("TARGET", cells),
             ("START", agents * axes),
             ("DEATH", agents),
             ("CELLS", agents * axes),
+            ("PLACED", agents * field.placed()),
         ] {
             source.count(&format!("{name}_IN_EPISODE"), episode.take(size));
         }
         source.count("EPISODE", episode.0);
+        source.count("PLACED", field.placed());
         source.count("STATE", cells + agents * axes);
 
         // The pool: what lasts for an episode, then what lasts for a phase.
@@ -195,6 +205,11 @@ fn constants(source: &mut Source, spec: &LoopSpec) {
     source.number("DT", problem.control_interval);
     source.count("WINDOW", spec.sight.window);
     source.count("FEATURES", spec.shape.features);
+    source.count("MEMORY", spec.shape.memory);
+    source.number("LEAK", LEAK.into());
+    source.number("GAIN", GAIN.into());
+    source.count("INPUTS", spec.shape.inputs());
+    source.count("OUTPUTS", spec.shape.outputs());
     source.count("FOURIER", spec.shape.fourier());
     source.count("FREQUENCIES", spec.shape.frequencies.len());
     source.count("FORCES", spec.forces());
@@ -205,6 +220,7 @@ fn constants(source: &mut Source, spec: &LoopSpec) {
     source.count("TRUNK_1", spec.shape.trunk[0]);
     source.count("TRUNK_2", spec.shape.trunk[1]);
     source.count("JOINED", spec.shape.branch[1] + spec.shape.trunk[1]);
+    source.flag("MULTIPLIED", multiplied(spec) > 0);
     source.count("FUSE", spec.shape.fuse);
     source.count("PARTS", PARTS);
     source.number("FORCE_MAX", problem.actuation.force_max);
@@ -250,20 +266,10 @@ fn constants(source: &mut Source, spec: &LoopSpec) {
     source.number("SAFE_DISTANCE", problem.loss.safe_distance);
     source.number("ORDER_FLOOR", ORDER_FLOOR);
     source.count("LATE_STEPS", late_steps(horizon));
-    let shares = shares(problem, agents, horizon);
     source.count("TERMS", TERMS);
-    source.line("fn share(term: u32) -> f32 { switch term {");
-    for term in Term::ALL {
-        let number = term as usize;
-        let share = shares[number] as f32;
-        source.line(format_args!("case {number}u: {{ return {share:?}f; }}"));
-    }
-    source.line("default: { return 0.0; } } }");
     for term in Term::ALL {
         source.count(&term.name().to_uppercase(), term as usize);
     }
-    // They follow all weights, which come twice.
-    source.count("PULLS_IN_PARAMETERS", 2 * spec.shape.parameters());
 }
 
 fn discs_and_frequencies(source: &mut Source, tables: &mut Vec<f32>, spec: &LoopSpec) {
@@ -288,35 +294,51 @@ fn discs_and_frequencies(source: &mut Source, tables: &mut Vec<f32>, spec: &Loop
     );
 }
 
+/// Products of branch and trunk, where they are multiplied.
+fn multiplied(spec: &LoopSpec) -> usize {
+    match spec.shape.fusion {
+        Fusion::Concatenate => 0,
+        Fusion::Multiply => spec.shape.branch[1],
+    }
+}
+
 impl Rows {
     /// The parts that layers read come first; fusion reads the end of the branch and of the trunk
-    /// as one.
+    /// as one, or their products.
     fn new(spec: &LoopSpec) -> Self {
         let ([b1, b2], [t1, t2]) = (spec.shape.branch, spec.shape.trunk);
         let mut at = Layout(0);
-        let [window, y_1, joined, fourier, trunk_1, fuse] = [
-            spec.shape.features,
+        let [window, y_1, joined, product, fourier, trunk_1, fuse] = [
+            spec.shape.inputs(),
             b1,
             b2 + t2,
+            multiplied(spec),
             spec.shape.fourier(),
             t1,
             spec.shape.fuse,
         ]
         .map(|w| at.take(w));
+        let fused = if multiplied(spec) > 0 {
+            product
+        } else {
+            joined
+        };
         let mut out = Layout(0);
         let [d_b1, d_b2, d_t1, d_t2, d_fuse, d_head] =
             spec.shape.layers().map(|[_, outputs]| out.take(outputs));
         Self {
-            trace: at.0 + 2 * spec.shape.actions + b1 + b2 + 2,
-            inputs: [window, y_1, fourier, trunk_1, joined, fuse],
-            delta: out.0,
+            trace: at.0 + spec.shape.outputs() + spec.shape.actions + b1 + b2 + 2,
+            joined,
+            inputs: [window, y_1, fourier, trunk_1, fused, fuse],
+            // Behind the layers' the gradient of the memory before the step.
+            delta: out.0 + spec.shape.memory,
             outputs: [d_b1, d_b2, d_t1, d_t2, d_fuse, d_head],
         }
     }
 
     fn write(&self, source: &mut Source, spec: &LoopSpec) {
         let [b1, b2] = spec.shape.branch;
-        let [window, y_1, fourier, trunk_1, joined, fuse] = self.inputs;
+        let [window, y_1, fourier, trunk_1, fused, fuse] = self.inputs;
         let mut at = Layout(fuse + spec.shape.fuse);
         source.count("TRACE", self.trace);
         source.count("DELTA", self.delta);
@@ -325,9 +347,11 @@ impl Rows {
             ("Y_1", y_1),
             ("FOURIER", fourier),
             ("TRUNK_1", trunk_1),
-            ("JOINED", joined),
+            ("JOINED", self.joined),
+            ("PRODUCT", fused),
             ("FUSE", fuse),
-            ("OUTPUT", at.take(spec.shape.actions)),
+            ("OUTPUT", at.take(2 * spec.shape.memory)),
+            ("DECIDED", at.take(spec.shape.actions)),
             ("ACTION", at.take(spec.shape.actions)),
             ("S_1", at.take(b1)),
             ("S_2", at.take(b2)),
@@ -339,6 +363,9 @@ impl Rows {
         for (name, offset) in LAYERS.into_iter().zip(self.outputs) {
             source.count(&format!("{}_IN_DELTA", name.to_uppercase()), offset);
         }
+        let [.., head] = self.outputs;
+        source.count("DECIDED_IN_DELTA", head + 2 * spec.shape.memory);
+        source.count("MEMORY_IN_DELTA", self.delta - spec.shape.memory);
     }
 }
 
@@ -348,14 +375,15 @@ const LAYERS: [&str; 6] = ["branch_1", "branch_2", "trunk_1", "trunk_2", "fuse",
 /// Values in the pool that one agent takes on its way through the network.
 fn pool_row(spec: &LoopSpec) -> usize {
     let ([b1, b2], [t1, t2]) = (spec.shape.branch, spec.shape.trunk);
-    spec.shape.features
+    spec.shape.inputs()
         + spec.shape.fourier()
         + 2 * b1.max(b2)
         + t1
         + (b2 + t2)
+        + multiplied(spec)
         + spec.shape.fuse
         + PARTS
-        + spec.shape.actions
+        + spec.shape.outputs()
         + spec.axes()
 }
 
@@ -386,20 +414,26 @@ fn network_products(
         source.count(&format!("{name}_AT"), start);
         start
     };
-    let window = region(source, "WINDOW", spec.shape.features);
+    let window = region(source, "WINDOW", spec.shape.inputs());
     let fourier = region(source, "FOURIER", spec.shape.fourier());
     let _ = region(source, "H", b1.max(b2));
     let y = region(source, "Y", b1.max(b2));
     let trunk = region(source, "TRUNK", t1);
     let joined = region(source, "JOINED", b2 + t2);
+    let product = region(source, "PRODUCT", multiplied(spec));
+    let fused = if multiplied(spec) > 0 {
+        product
+    } else {
+        joined
+    };
     let fuse = region(source, "FUSE", spec.shape.fuse);
     let _ = region(source, "PARTS", PARTS);
-    let tile = region(source, "D_TILE", spec.shape.actions);
+    let tile = region(source, "D_TILE", spec.shape.outputs());
     let _ = region(source, "SEEN", spec.axes());
     source.count("WIDE_AT", at.take(spec.sight.coarse()));
 
     let mut weights = 0;
-    let forward = [window, y, fourier, trunk, joined, fuse];
+    let forward = [window, y, fourier, trunk, fused, fuse];
     // Where each layer's adjoint finds the gradient before the layer's activation.
     let backward = [y, y, trunk, joined, fuse, tile];
     for (k, [inputs, outputs]) in spec.shape.layers().into_iter().enumerate() {

@@ -9,7 +9,7 @@ use problem::Problem;
 pub struct LoopSpec {
     /// The control problem.
     pub problem: Problem,
-    /// Agents per episode.
+    /// Most agents in one episode.
     pub agents: usize,
     /// Steps per episode.
     pub horizon: usize,

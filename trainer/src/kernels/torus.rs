@@ -15,13 +15,13 @@ const STRIDE: usize = 72;
 const THREADS: usize = SIDE * SIDE / 8;
 
 /// The Kuramoto–Sivashinsky equation.
-pub fn flame(problem: &Problem, _agents: usize) -> Result<Box<dyn FieldKernel>, NotImplemented> {
+pub fn flame(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
     fits(problem)?;
     Ok(Box::new(Flame::new(problem)))
 }
 
 /// Decaying turbulence.
-pub fn vortices(problem: &Problem, _agents: usize) -> Result<Box<dyn FieldKernel>, NotImplemented> {
+pub fn vortices(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
     fits(problem)?;
     Ok(Box::new(Vortices::new(problem)))
 }
@@ -102,6 +102,14 @@ impl FieldKernel for Flame {
         Some(THREADS)
     }
 
+    fn placed(&self) -> usize {
+        2 * SIDE
+    }
+
+    fn place(&self, problem: &Problem, place: [f64; 2]) -> Vec<f64> {
+        actuator(problem, place)
+    }
+
     fn declare(&self, shader: &mut Declaration) {
         declare(shader);
         shader.number("CARRIED", ((SIDE - 1) / 3) as f64);
@@ -153,6 +161,14 @@ impl FieldKernel for Vortices {
         Some(THREADS)
     }
 
+    fn placed(&self) -> usize {
+        2 * SIDE
+    }
+
+    fn place(&self, problem: &Problem, place: [f64; 2]) -> Vec<f64> {
+        actuator(problem, place)
+    }
+
     fn declare(&self, shader: &mut Declaration) {
         declare(shader);
         shader.number("ADVECTION", self.advection);
@@ -172,7 +188,6 @@ fn declare(shader: &mut Declaration) {
     let turns = (0..SIDE).map(|k| TAU * k as f64 / SIDE as f64);
     let twiddles: Vec<f64> = turns.flat_map(|turn| [turn.cos(), -turn.sin()]).collect();
     shader.table("TWIDDLES", &twiddles);
-    shader.table("KERNELS", &actuators(&problem, agents));
     for (name, size) in [
         ("G_FIELD", cells),
         ("LINES", agents * SIDE),
@@ -182,25 +197,22 @@ fn declare(shader: &mut Declaration) {
     }
 }
 
-/// The actuators of agents that stay on their published places: for each agent its factor
-/// along axis 0, then along axis 1.
-fn actuators(problem: &Problem, agents: usize) -> Vec<f64> {
+/// The actuator of an agent that stays where it is: its factor along axis 0, then along axis 1.
+fn actuator(problem: &Problem, place: [f64; 2]) -> Vec<f64> {
     let grid = &problem.grid;
     let falloff = 0.5 / problem.actuation.width.powi(2);
-    let mut kernels = Vec::new();
-    for place in (problem.placement)(problem, agents) {
-        for (axis, &x) in place.iter().enumerate() {
-            let gap = |j: usize| {
-                let gap = (grid.coordinate(axis, j) - x).abs();
-                gap.min(grid.extent(axis) - gap)
-            };
-            let factor = (0..grid.points[axis]).map(|j| (-falloff * gap(j).powi(2)).exp());
-            let peak = match problem.actuation.peak_on_grid {
-                true => factor.clone().fold(0.0, f64::max),
-                false => 1.0,
-            };
-            kernels.extend(factor.map(|value| value / peak));
-        }
+    let mut kernel = Vec::new();
+    for (axis, &x) in place.iter().enumerate() {
+        let gap = |j: usize| {
+            let gap = (grid.coordinate(axis, j) - x).abs();
+            gap.min(grid.extent(axis) - gap)
+        };
+        let factor = (0..grid.points[axis]).map(|j| (-falloff * gap(j).powi(2)).exp());
+        let peak = match problem.actuation.peak_on_grid {
+            true => factor.clone().fold(0.0, f64::max),
+            false => 1.0,
+        };
+        kernel.extend(factor.map(|value| value / peak));
     }
-    kernels
+    kernel
 }

@@ -5,6 +5,7 @@ use crate::entry::{Entry, Physics};
 use crate::kernels::{Kernels, room};
 use crate::loss::Term::{Centroid, Collision, Effort, Final, Track};
 use crate::recipe::{Authors, Quick, Settings};
+use crate::swarm::Size;
 use problem::published::density_2d::PROBLEM;
 
 /// All there is to know.
@@ -24,7 +25,7 @@ pub static ENTRY: Entry = Entry {
             (Collision, 1.0),
         ],
         batch: 64,
-        agents: &[4, 9, 9, 9, 9, 9, 16, 16, 36, 64],
+        agents: &Size::each([4, 9, 9, 9, 9, 9, 16, 16, 36, 64]),
         deaths: [0.4, 0.4, 0.6],
         steps: 5500,
         quick: Quick {

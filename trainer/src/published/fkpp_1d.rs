@@ -5,6 +5,7 @@ use crate::adjoint::physics::fkpp_1d::Fkpp1d;
 use crate::entry::{Entry, Physics};
 use crate::kernels::{Kernels, line};
 use crate::recipe::{Quick, Settings};
+use crate::swarm::Size;
 use crate::tensor_step::{Advance, constant};
 use burn::tensor::Device;
 use problem::published::fkpp_1d::{Equation, PROBLEM, equation};
@@ -21,7 +22,7 @@ pub static ENTRY: Entry = Entry {
         window: 40,
         gains: [3.0, 10.0, 0.0],
         batch: 64,
-        agents: &[20],
+        agents: &Size::each([20]),
         deaths: [1.0, 0.5, 1.0],
         noise: [0.01, 0.02],
         steps: 2400,

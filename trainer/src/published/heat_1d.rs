@@ -4,6 +4,7 @@ use crate::adjoint::physics::heat_1d::{Heat1d, diffusion_ratio, implicit_inverse
 use crate::entry::{Entry, Physics};
 use crate::kernels::{Kernels, line};
 use crate::recipe::{Quick, Settings};
+use crate::swarm::Size;
 use crate::tensor_step::{Advance, constant, second_difference};
 use burn::tensor::Device;
 use problem::published::heat_1d::PROBLEM;
@@ -17,7 +18,7 @@ pub static ENTRY: Entry = Entry {
         window: 20,
         gains: [0.3, 1.0, 0.0],
         // Four need a way of their own; what eight learn holds for a thousand.
-        agents: &[4, 4, 8],
+        agents: &Size::each([4, 4, 8]),
         steps: 1000,
         quick: Quick {
             steps: 250,

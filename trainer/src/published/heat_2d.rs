@@ -5,6 +5,7 @@ use crate::adjoint::physics::heat_2d::Heat2d;
 use crate::entry::{Entry, Physics};
 use crate::kernels::{Kernels, plate};
 use crate::recipe::{Authors, Quick, Settings};
+use crate::swarm::Size;
 use crate::tensor_step::{Advance, constant, second_difference};
 use burn::tensor::{Device, Tensor};
 use problem::published::heat_2d::{Equation, PROBLEM, TRAINING_HORIZON, equation};
@@ -30,7 +31,7 @@ pub const RECIPE: Settings = Settings {
     gains: [1.0, 0.0, 0.0],
     batch: 64,
     horizon: Some(100),
-    agents: &[16, 16, 16, 25],
+    agents: &Size::each([16, 16, 16, 25]),
     deaths: [0.7, 0.4, 0.6],
     steps: 2500,
     quick: Quick {

@@ -5,6 +5,7 @@ use crate::entry::{Entry, Physics};
 use crate::kernels::{Kernels, ring};
 use crate::loss::Term::{Final, Track};
 use crate::recipe::{Quick, Settings};
+use crate::swarm::Size;
 use crate::tensor_step::{Advance, constant};
 use burn::tensor::Device;
 use problem::published::ks_1d::{PROBLEM, equation};
@@ -22,7 +23,7 @@ pub static ENTRY: Entry = Entry {
         gains: [1.0, 3.0, 0.0],
         weights: &[(Track, 10.0), (Final, 2000.0)],
         pool: 256,
-        agents: &[8],
+        agents: &Size::each([8]),
         steps: 2000,
         quick: Quick {
             steps: 200,

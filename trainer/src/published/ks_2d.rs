@@ -6,6 +6,7 @@ use crate::kernels::{Kernels, torus};
 use crate::learn::Schedule;
 use crate::loss::Term::{Effort, Final, Track};
 use crate::recipe::{Authors, Quick, Settings};
+use crate::swarm::Size;
 use problem::published::ks_2d::PROBLEM;
 
 /// All there is to know.
@@ -21,7 +22,7 @@ pub static ENTRY: Entry = Entry {
         batch: 16,
         pool: 48,
         substeps: Some(4),
-        agents: &[100, 100, 100, 100, 144, 256],
+        agents: &Size::each([100, 100, 100, 100, 144, 256]),
         deaths: [0.3, 0.3, 1.0],
         steps: 700,
         quick: Quick {

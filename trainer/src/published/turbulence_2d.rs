@@ -6,6 +6,7 @@ use crate::kernels::{Kernels, torus};
 use crate::learn::Schedule;
 use crate::loss::Term::{Effort, Final, Late};
 use crate::recipe::{Authors, Quick, Settings};
+use crate::swarm::Size;
 use problem::published::turbulence_2d::PROBLEM;
 
 /// All there is to know.
@@ -19,7 +20,7 @@ pub static ENTRY: Entry = Entry {
         rate: 2e-3,
         batch: 8,
         pool: 64,
-        agents: &[49, 64, 64, 100, 256],
+        agents: &Size::each([49, 64, 64, 100, 256]),
         // One policy for both strengths of advection.
         variants: &["", "as-published"],
         deaths: [0.5, 0.35, 1.0],

@@ -18,7 +18,7 @@ fn advance(step: u32) {
         var pushed = 0.0;
         if j > 0u && j < CELLS - 1u {
             var force = 0.0;
-            for (var i = 0u; i < AGENTS; i++) {
+            for (var i = 0u; i < swarm; i++) {
                 force += action(i, 0u) * bump(coordinate(j) - position(i, 0u));
             }
             let z = pool[FIELD_AT + j];
@@ -82,7 +82,7 @@ fn advance_adjoint(step: u32) {
         let z = states[state_of(step) + j];
         pool[WORK_AT + j] = g * (1.0 + DT * GROWTH * (1.0 - 2.0 * z)) + EXPLICIT_RATIO * bend;
     }
-    for (var item = tid; item < AGENTS * LANES; item += THREADS) {
+    for (var item = tid; item < swarm * LANES; item += THREADS) {
         let agent = item / LANES;
         let x = states[state_of(step) + CELLS + agent];
         var level = 0.0;
@@ -100,7 +100,7 @@ fn advance_adjoint(step: u32) {
     for (var j = tid; j < CELLS; j += THREADS) {
         pool[G_FIELD_AT + j] = pool[WORK_AT + j];
     }
-    for (var agent = tid; agent < AGENTS; agent += THREADS) {
+    for (var agent = tid; agent < swarm; agent += THREADS) {
         var level = 0.0;
         var moment = 0.0;
         for (var lane = 0u; lane < LANES; lane++) {

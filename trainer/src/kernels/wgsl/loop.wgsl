@@ -5,14 +5,16 @@
 
 @group(0) @binding(0) var<storage, read> parameters: array<f32>;
 @group(0) @binding(1) var<storage, read> tables: array<f32>;
-// [episodes, EPISODE]: conditions | initial field | target | start positions | steps of death |
-// cells of agents that stay where they are
+// [episodes, EPISODE]: conditions | shares | pulls | initial field | target | start positions | steps of
+// death | of agents that stay where they are: cells | what the field's kernel knows of each. There is room
+// for AGENTS agents in each.
 @group(0) @binding(2) var<storage, read> episodes: array<u32>;
 // [episodes, horizon + 1, field | positions]
 @group(0) @binding(3) var<storage, read_write> states: array<f32>;
-// [episodes, horizon, agents, TRACE]: what the network computed
+// [rows, TRACE]: what the network computed; a row for each agent of an episode, step after step, and
+// episode after episode
 @group(0) @binding(4) var<storage, read_write> trace: array<f32>;
-// [episodes, horizon, agents, DELTA]: gradients before each activation
+// [rows, DELTA]: gradients before each activation
 @group(0) @binding(5) var<storage, read_write> deltas: array<f32>;
 // [episodes, TERMS]
 @group(0) @binding(6) var<storage, read_write> scores: array<f32>;
@@ -24,6 +26,8 @@
 var<workgroup> pool: array<f32, POOL>;
 var<private> tid: u32;
 var<private> episode: u32;
+// Agents of the episode.
+var<private> swarm: u32;
 var<private> sums: array<f32, TERMS>;
 
 fn given(offset: u32) -> f32 {
@@ -32,6 +36,11 @@ fn given(offset: u32) -> f32 {
 
 fn condition(k: u32) -> u32 {
     return episodes[episode * EPISODE + k];
+}
+
+// What the field's kernel knows of an agent that stays where it is.
+fn placed(agent: u32, k: u32) -> f32 {
+    return given(PLACED_IN_EPISODE + agent * PLACED + k);
 }
 
 fn target_at(j: u32) -> f32 {
@@ -54,7 +63,7 @@ fn state_of(step: u32) -> u32 {
 }
 
 fn row_of(step: u32, agent: u32) -> u32 {
-    return (episode * HORIZON + step) * AGENTS + agent;
+    return condition(FIRST_ROW) + step * swarm + agent;
 }
 
 fn squash(x: f32) -> f32 {
@@ -93,7 +102,7 @@ fn write_scores() {
                 sum += pool[i];
             }
             let at = episode * TERMS + k;
-            scores[at] = select(scores[at], 0.0, portion.x == 0u) + sum * share(k);
+            scores[at] = select(scores[at], 0.0, portion.x == 0u) + sum * given(SHARES_IN_EPISODE + k);
         }
     }
     if tid == 0u && portion.y == HORIZON {
@@ -109,6 +118,7 @@ fn forward(
 ) {
     tid = thread;
     episode = group.x;
+    swarm = condition(SWARM);
     for (var k = 0u; k < TERMS; k++) {
         sums[k] = 0.0;
     }
@@ -116,18 +126,20 @@ fn forward(
     for (var j = tid; j < CELLS && portion.x == 0u; j += THREADS) {
         states[here + j] = given(INITIAL_IN_EPISODE + j);
     }
-    for (var i = tid; i < AGENTS * AXES && portion.x == 0u; i += THREADS) {
+    for (var i = tid; i < swarm * AXES && portion.x == 0u; i += THREADS) {
         states[here + CELLS + i] = given(START_IN_EPISODE + i);
     }
     barrier();
-    for (var i = tid; i < AGENTS * AXES; i += THREADS) {
+    for (var i = tid; i < swarm * AXES; i += THREADS) {
         pool[POSITION_AT + i] = states[here + CELLS + i];
     }
     begin(here);
     barrier();
     for (var step = portion.x; step < portion.y; step++) {
         for (var tile = 0u; tile < TILES; tile++) {
-            decide(step, tile * ROWS);
+            if tile * ROWS < swarm {
+                decide(step, tile * ROWS);
+            }
         }
         act(step);
         barrier();
@@ -143,6 +155,7 @@ fn backward(
 ) {
     tid = thread;
     episode = group.x;
+    swarm = condition(SWARM);
     // What came down from the later steps.
     let late = portion.y < HORIZON;
     let carry = episode * SCRATCH;
@@ -158,7 +171,9 @@ fn backward(
         answer_adjoint(step);
         barrier();
         for (var tile = 0u; tile < TILES; tile++) {
-            decide_adjoint(step, tile * ROWS);
+            if tile * ROWS < swarm {
+                decide_adjoint(step, tile * ROWS);
+            }
         }
     }
     for (var i = tid; i < CARRY; i += THREADS) {

@@ -1,8 +1,8 @@
 // The shared network for ROWS agents at a time, and its adjoint:
 //
-//   window ─ dense, soft norm, tanh ─ dense, soft norm, tanh ─┐
-//                                                             ├─ dense, tanh ─ dense, tanh ─ action
-//   position ─ Fourier ─ dense, tanh ─ dense, tanh ───────────┘
+//   window, memory ─ dense, soft norm, tanh ─ dense, soft norm, tanh ─┐
+//                                                                     ├─ dense, tanh ─ dense, tanh ─ output
+//   position ─ Fourier ─ dense, tanh ─ dense, tanh ───────────────────┘
 //
 // The products (`multiply_…`) are written out by the host for the sizes at hand; each hands its
 // results to the function `…_out` or `…_adjoint_out` of its layer, once per row and output.
@@ -12,7 +12,7 @@ var<private> first: u32;
 
 // Whether a row of the tile stands for an agent.
 fn peopled(r: u32) -> bool {
-    return first + r < AGENTS;
+    return first + r < swarm;
 }
 
 fn keep(r: u32, offset: u32, value: f32) {
@@ -38,14 +38,19 @@ fn decide(step: u32, from_agent: u32) {
     now = step;
     first = from_agent;
     survey();
-    for (var item = tid; item < ROWS * FEATURES; item += THREADS) {
-        let r = item / FEATURES;
+    for (var item = tid; item < ROWS * INPUTS; item += THREADS) {
+        let r = item / INPUTS;
+        let k = item % INPUTS;
         var value = 0.0;
         if peopled(r) {
-            value = feature(first + r, item % FEATURES);
+            if k < FEATURES {
+                value = feature(first + r, k);
+            } else {
+                value = remembered(first + r, k - FEATURES);
+            }
         }
         pool[WINDOW_AT + item] = value;
-        keep(r, WINDOW_IN_TRACE + item % FEATURES, value);
+        keep(r, WINDOW_IN_TRACE + k, value);
     }
     for (var item = tid; item < ROWS * FOURIER; item += THREADS) {
         let r = item / FOURIER;
@@ -95,10 +100,57 @@ fn decide(step: u32, from_agent: u32) {
         }
     }
     workgroupBarrier();
+    if MULTIPLIED {
+        for (var item = tid; item < ROWS * BRANCH_2; item += THREADS) {
+            let r = item / BRANCH_2;
+            let o = item % BRANCH_2;
+            let at = JOINED_AT + r * JOINED + o;
+            let product = pool[at] * pool[at + BRANCH_2];
+            pool[PRODUCT_AT + item] = product;
+            keep(r, PRODUCT_IN_TRACE + o, product);
+        }
+        workgroupBarrier();
+    }
     multiply_fuse();
     workgroupBarrier();
     multiply_head();
     barrier();
+}
+
+// What a row's step made of number `k` of its agent's memory, before it is cut to ±1.
+fn retained(row: u32, k: u32) -> f32 {
+    let at = row * TRACE;
+    let m = trace[at + WINDOW_IN_TRACE + FEATURES + k];
+    let leak = LEAK * (1.0 + trace[at + OUTPUT_IN_TRACE + MEMORY + k]);
+    return fma(GAIN, trace[at + OUTPUT_IN_TRACE + k], m - leak * m);
+}
+
+// What an agent remembers before this step.
+fn remembered(agent: u32, k: u32) -> f32 {
+    if now == 0u {
+        return 0.0;
+    }
+    return clamp(retained(row_of(now - 1u, agent), k), -1.0, 1.0);
+}
+
+// The gradient of what an agent remembers after this step; none beyond the cut.
+fn remembered_adjoint(agent: u32, k: u32) -> f32 {
+    if now + 1u == HORIZON || abs(retained(row_of(now, agent), k)) > 1.0 {
+        return 0.0;
+    }
+    return deltas[row_of(now + 1u, agent) * DELTA + MEMORY_IN_DELTA + k];
+}
+
+// The gradient of a push, or of a gate behind all pushes, before its activation.
+fn memory_delta(agent: u32, o: u32) -> f32 {
+    let at = row_of(now, agent) * TRACE;
+    let y = trace[at + OUTPUT_IN_TRACE + o];
+    if o < MEMORY {
+        return GAIN * remembered_adjoint(agent, o) * (1.0 - y * y);
+    }
+    let k = o - MEMORY;
+    let m = trace[at + WINDOW_IN_TRACE + FEATURES + k];
+    return -LEAK * m * remembered_adjoint(agent, k) * (1.0 - y * y);
 }
 
 // The cell that an agent is in along an axis; that of agents who stay comes from the host.
@@ -179,11 +231,17 @@ fn head_out(r: u32, o: u32, value: f32) {
 fn decide_adjoint(step: u32, from_agent: u32) {
     now = step;
     first = from_agent;
-    for (var item = tid; item < ROWS * ACTIONS; item += THREADS) {
-        let r = item / ACTIONS;
+    for (var item = tid; item < ROWS * OUTPUTS; item += THREADS) {
+        let r = item / OUTPUTS;
+        let o = item % OUTPUTS;
         var delta = 0.0;
         if peopled(r) {
-            delta = deltas[row_of(now, first + r) * DELTA + HEAD_IN_DELTA + item % ACTIONS];
+            if o < 2u * MEMORY {
+                delta = memory_delta(first + r, o);
+                keep_delta(r, HEAD_IN_DELTA + o, delta);
+            } else {
+                delta = deltas[row_of(now, first + r) * DELTA + HEAD_IN_DELTA + o];
+            }
         }
         pool[D_TILE_AT + item] = delta;
     }
@@ -256,6 +314,15 @@ fn head_adjoint_out(r: u32, o: u32, g: f32) {
 }
 
 fn fuse_adjoint_out(r: u32, o: u32, g: f32) {
+    if MULTIPLIED {
+        let branch = kept(r, JOINED_IN_TRACE + o);
+        let trunk = kept(r, JOINED_IN_TRACE + BRANCH_2 + o);
+        let delta = g * branch * (1.0 - trunk * trunk);
+        pool[H_AT + r * BRANCH_2 + o] = g * trunk * (1.0 - branch * branch);
+        pool[JOINED_AT + r * TRUNK_2 + o] = delta;
+        keep_delta(r, TRUNK_2_IN_DELTA + o, delta);
+        return;
+    }
     let delta = unsquashed(r, JOINED_IN_TRACE + o, g);
     if o < BRANCH_2 {
         pool[H_AT + r * BRANCH_2 + o] = delta;
@@ -280,7 +347,15 @@ fn trunk_1_adjoint_out(r: u32, o: u32, g: f32) {
 }
 
 fn branch_1_adjoint_out(r: u32, o: u32, g: f32) {
-    pool[WINDOW_AT + r * FEATURES + o] = g;
+    if o < FEATURES {
+        pool[WINDOW_AT + r * INPUTS + o] = g;
+    } else if peopled(r) {
+        // Beside the branch, what was remembered went on to be remembered.
+        let k = o - FEATURES;
+        let gate = kept(r, OUTPUT_IN_TRACE + MEMORY + k);
+        let passed = remembered_adjoint(first + r, k) * (1.0 - LEAK * (1.0 + gate));
+        keep_delta(r, MEMORY_IN_DELTA + k, g + passed);
+    }
 }
 
 fn wave_adjoint() {

@@ -41,7 +41,7 @@ fn sensor_noise(step: u32, j: u32) -> f32 {
 fn actuator_noise(step: u32, agent: u32) -> f32 {
     let deviation = given(2u);
     if deviation > 0.0 {
-        return deviation * noise(~noise_seed(), step * AGENTS + agent);
+        return deviation * noise(~noise_seed(), step * swarm + agent);
     }
     return 0.0;
 }

@@ -28,7 +28,7 @@ fn note(offset: u32) -> u32 {
 }
 
 fn advance(step: u32) {
-    for (var item = tid; item < AGENTS * POINTS_1; item += THREADS) {
+    for (var item = tid; item < swarm * POINTS_1; item += THREADS) {
         let agent = item / POINTS_1;
         let j = item % POINTS_1;
         let weight = 0.5 * DT * action(agent, 0u);
@@ -45,7 +45,7 @@ fn advance(step: u32) {
     }
     barrier();
     arrive(step);
-    for (var item = tid; item < AGENTS * POINTS_1; item += THREADS) {
+    for (var item = tid; item < swarm * POINTS_1; item += THREADS) {
         let y = item % POINTS_1;
         var sum = 0.0;
         for (var k = 0u; k <= 2u * BAND; k++) {
@@ -57,7 +57,7 @@ fn advance(step: u32) {
     barrier();
     for (var j = tid; j < CELLS; j += THREADS) {
         var w = 0.0;
-        for (var i = 0u; i < AGENTS; i++) {
+        for (var i = 0u; i < swarm; i++) {
             w += scratch[note(ACROSS_IN_SCRATCH) + i * POINTS_1 + j / POINTS_1]
                 * scratch[note(SPREAD_IN_SCRATCH) + i * POINTS_1 + j % POINTS_1];
         }
@@ -81,7 +81,7 @@ fn advance(step: u32) {
 fn advance_adjoint(step: u32) {
     let here = state_of(step);
     let error_share = error_pull(step);
-    for (var item = tid; item < AGENTS * POINTS_1; item += THREADS) {
+    for (var item = tid; item < swarm * POINTS_1; item += THREADS) {
         let at = here + CELLS + item / POINTS_1 * AXES;
         let j = item % POINTS_1;
         scratch[note(ACROSS_IN_SCRATCH) + item] = factor(states[at], j);
@@ -117,7 +117,7 @@ fn advance_adjoint(step: u32) {
     }
     barrier();
     // Along y first, for every agent and row.
-    for (var item = tid; item < AGENTS * POINTS_1; item += THREADS) {
+    for (var item = tid; item < swarm * POINTS_1; item += THREADS) {
         let agent = item / POINTS_1;
         let x = item % POINTS_1;
         let at = place(here, agent);
@@ -135,7 +135,7 @@ fn advance_adjoint(step: u32) {
         scratch[sums_at + 2u] = across * moment;
     }
     barrier();
-    for (var agent = tid; agent < AGENTS; agent += THREADS) {
+    for (var agent = tid; agent < swarm; agent += THREADS) {
         var sum = vec3<f32>();
         for (var x = 0u; x < POINTS_1; x++) {
             let sums_at = note(SPREAD_IN_SCRATCH) + 3u * (agent * POINTS_1 + x);

@@ -3,7 +3,8 @@
 //
 //   u⁺ = A u + B u² + Σ_i a_i R_i
 //
-// with circulant A and B; the tables hold a row of each, twice in a row, and the responses R_i.
+// with circulant A and B; the tables hold a row of each, twice in a row. Every agent is placed with its
+// response R_i.
 
 fn advance(step: u32) {
     for (var j = tid; j < CELLS; j += THREADS) {
@@ -13,8 +14,8 @@ fn advance(step: u32) {
             let at = CELLS + j - i;
             sum += u * (tables[LINEAR_IN_TABLES + at] + u * tables[SQUARE_IN_TABLES + at]);
         }
-        for (var i = 0u; i < AGENTS; i++) {
-            sum += action(i, 0u) * tables[RESPONSE_IN_TABLES + i * CELLS + j];
+        for (var i = 0u; i < swarm; i++) {
+            sum += action(i, 0u) * placed(i, j);
         }
         pool[WORK_AT + j] = sum;
     }
@@ -46,16 +47,15 @@ fn advance_adjoint(step: u32) {
         }
         set_g_field(j, linear + 2.0 * states[state_of(step) + j] * square);
     }
-    for (var item = tid; item < AGENTS * LANES; item += THREADS) {
-        let response = RESPONSE_IN_TABLES + item / LANES * CELLS;
+    for (var item = tid; item < swarm * LANES; item += THREADS) {
         var sum = 0.0;
         for (var j = item % LANES; j < CELLS; j += LANES) {
-            sum += pool[WORK_AT + j] * tables[response + j];
+            sum += pool[WORK_AT + j] * placed(item / LANES, j);
         }
         pool[LANES_AT + item] = sum;
     }
     barrier();
-    for (var agent = tid; agent < AGENTS; agent += THREADS) {
+    for (var agent = tid; agent < swarm; agent += THREADS) {
         var sum = 0.0;
         for (var lane = 0u; lane < LANES; lane++) {
             sum += pool[LANES_AT + agent * LANES + lane];

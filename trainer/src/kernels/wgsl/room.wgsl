@@ -17,7 +17,7 @@ fn coordinate(j: u32, axis: u32) -> f32 {
 
 // Every agent's kernel along both axes, [agents, POINTS_0 | POINTS_1], for agents as a state has them.
 fn place_kernels(state: u32) {
-    for (var item = tid; item < AGENTS * (POINTS_0 + POINTS_1); item += THREADS) {
+    for (var item = tid; item < swarm * (POINTS_0 + POINTS_1); item += THREADS) {
         let agent = item / (POINTS_0 + POINTS_1);
         let j = item % (POINTS_0 + POINTS_1);
         let axis = select(0u, 1u, j >= POINTS_0);
@@ -38,7 +38,7 @@ fn inner(i: u32, j: u32, rim: u32) -> bool {
 // The way, in cells, that a cell's density came in this step, before it is shortened.
 fn way(step: u32, i: u32, j: u32) -> vec2<f32> {
     var wind = vec2<f32>();
-    for (var k = 0u; k < AGENTS; k++) {
+    for (var k = 0u; k < swarm; k++) {
         wind += kernel(k, 0u, i) * kernel(k, 1u, j) * velocity_done(step, k);
     }
     return vec2(CELLS_PER_VELOCITY_0, CELLS_PER_VELOCITY_1) * wind + vec2(DRIFT_0, DRIFT_1);
@@ -247,7 +247,7 @@ fn advance_adjoint(step: u32) {
         set_g_field(j, g);
     }
     // Along y first, for every agent and row.
-    for (var item = tid; item < AGENTS * POINTS_0; item += THREADS) {
+    for (var item = tid; item < swarm * POINTS_0; item += THREADS) {
         let agent = item / POINTS_0;
         let row = item % POINTS_0;
         let y = states[here + CELLS + agent * AXES + 1u];
@@ -269,7 +269,7 @@ fn advance_adjoint(step: u32) {
         scratch[out + 3u] = across * dot(v, moment);
     }
     barrier();
-    for (var agent = tid; agent < AGENTS; agent += THREADS) {
+    for (var agent = tid; agent < swarm; agent += THREADS) {
         var sum = vec4<f32>();
         for (var row = 0u; row < POINTS_0; row++) {
             let from_line = note(LINES_IN_SCRATCH) + 4u * (agent * POINTS_0 + row);

@@ -72,7 +72,7 @@ fn intrusion(x: f32, axis: u32) -> f32 {
 
 // The share of a single value of a term in the loss.
 fn pull(term: u32) -> f32 {
-    return parameters[PULLS_IN_PARAMETERS + term];
+    return given(PULLS_IN_EPISODE + term);
 }
 
 // Scores the error of a grid point after a step.
@@ -97,10 +97,10 @@ fn error_pull(step: u32) -> f32 {
 fn act(step: u32) {
     let here = state_of(step);
     let there = state_of(step + 1u);
-    for (var agent = tid; agent < AGENTS; agent += THREADS) {
+    for (var agent = tid; agent < swarm; agent += THREADS) {
         let row = row_of(step, agent) * TRACE + ACTION_IN_TRACE;
         let acting = acts(step, agent);
-        let decided = row_of(step - select(0u, delay(), acting), agent) * TRACE + OUTPUT_IN_TRACE;
+        let decided = row_of(step - select(0u, delay(), acting), agent) * TRACE + DECIDED_IN_TRACE;
         if FORCES > 0u {
             let u = select(0.0, FORCE_MAX * trace[decided] + actuator_noise(step, agent), acting);
             pool[ACTION_AT + agent * ACTIONS] = u;
@@ -140,7 +140,7 @@ fn arrive(step: u32) {
     }
     let there = state_of(step + 1u);
     // From the last thread on: the first ones have grid points to work on.
-    for (var agent = THREADS - 1u - tid; agent < AGENTS; agent += THREADS) {
+    for (var agent = THREADS - 1u - tid; agent < swarm; agent += THREADS) {
         let here = place(there, agent);
         for (var axis = 0u; axis < AXES; axis++) {
             pool[POSITION_AT + agent * AXES + axis] = here[axis];
@@ -148,7 +148,7 @@ fn arrive(step: u32) {
             sums[BOUND] += deep * deep;
         }
         if SAFE_DISTANCE > 0.0 {
-            for (var other = 0u; other < AGENTS; other++) {
+            for (var other = 0u; other < swarm; other++) {
                 let distance = length(here - place(there, other));
                 // Two agents at the same place do not count: they have no direction to part in.
                 if distance < SAFE_DISTANCE && distance > 0.0 {
@@ -169,7 +169,7 @@ fn arrive(step: u32) {
 // actions, as far as scores and motion go.
 fn score_agents_adjoint(step: u32) {
     let there = state_of(step + 1u);
-    for (var agent = THREADS - 1u - tid; agent < AGENTS; agent += THREADS) {
+    for (var agent = THREADS - 1u - tid; agent < swarm; agent += THREADS) {
         if FORCES > 0u {
             pool[G_FORCE_AT + agent] = 2.0 * pull(EFFORT) * done(step, agent, 0u);
         }
@@ -181,7 +181,7 @@ fn score_agents_adjoint(step: u32) {
                     + 2.0 * pull(BOUND) * intrusion(here[axis], axis);
             }
             if SAFE_DISTANCE > 0.0 {
-                for (var other = 0u; other < AGENTS; other++) {
+                for (var other = 0u; other < swarm; other++) {
                     let gap = here - place(there, other);
                     let distance = length(gap);
                     if distance < SAFE_DISTANCE && distance > 0.0 {
@@ -218,11 +218,11 @@ fn score_agents_adjoint(step: u32) {
 // From the gradient of the actions to that before the last activation, in the step in which they
 // were decided.
 fn answer_adjoint(step: u32) {
-    for (var agent = tid; agent < AGENTS; agent += THREADS) {
+    for (var agent = tid; agent < swarm; agent += THREADS) {
         // What is decided now and done after the last step has no effect.
         if step + delay() >= HORIZON {
             for (var k = 0u; k < ACTIONS; k++) {
-                deltas[row_of(step, agent) * DELTA + HEAD_IN_DELTA + k] = 0.0;
+                deltas[row_of(step, agent) * DELTA + DECIDED_IN_DELTA + k] = 0.0;
             }
         }
         if step < delay() {
@@ -237,7 +237,7 @@ fn answer_adjoint(step: u32) {
             var v = vec2<f32>();
             var g = vec2<f32>();
             for (var axis = 0u; axis < DIRECTIONS; axis++) {
-                v[axis] = VELOCITY_MAX * trace[row * TRACE + OUTPUT_IN_TRACE + FORCES + axis];
+                v[axis] = VELOCITY_MAX * trace[row * TRACE + DECIDED_IN_TRACE + FORCES + axis];
                 g[axis] = pool[G_VELOCITY_AT + agent * AXES + axis];
             }
             let shorter = shortening(v);
@@ -253,6 +253,6 @@ fn answer_adjoint(step: u32) {
 }
 
 fn settle(row: u32, k: u32, g: f32, acting: bool) {
-    let y = trace[row * TRACE + OUTPUT_IN_TRACE + k];
-    deltas[row * DELTA + HEAD_IN_DELTA + k] = select(0.0, g * (1.0 - y * y), acting);
+    let y = trace[row * TRACE + DECIDED_IN_TRACE + k];
+    deltas[row * DELTA + DECIDED_IN_DELTA + k] = select(0.0, g * (1.0 - y * y), acting);
 }

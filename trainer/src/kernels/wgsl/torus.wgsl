@@ -184,10 +184,10 @@ fn force_modes() -> Eight {
     for (var k = 0u; k < 8u; k++) {
         x[k] = vec2(0.0);
     }
-    for (var i = 0u; i < AGENTS; i++) {
-        let across = action(i, 0u) * tables[KERNELS_IN_TABLES + 2u * i * SIDE + tid / 8u];
+    for (var i = 0u; i < swarm; i++) {
+        let across = action(i, 0u) * placed(i, tid / 8u);
         for (var k = 0u; k < 8u; k++) {
-            x[k].x += across * tables[KERNELS_IN_TABLES + (2u * i + 1u) * SIDE + tid % 8u + 8u * k];
+            x[k].x += across * placed(i, SIDE + tid % 8u + 8u * k);
         }
     }
     transform(&x, 1.0);
@@ -244,18 +244,17 @@ fn advance_adjoint(step: u32) {
     }
     barrier();
     // Along axis 1 first, for every agent and line.
-    for (var item = tid; item < AGENTS * SIDE; item += THREADS) {
-        let along = KERNELS_IN_TABLES + (2u * (item / SIDE) + 1u) * SIDE;
+    for (var item = tid; item < swarm * SIDE; item += THREADS) {
+        let agent = item / SIDE;
         let line = item % SIDE;
         var sum = 0.0;
         for (var j = 0u; j < SIDE; j++) {
-            sum += tables[along + j] * pool[WORK_AT + line * STRIDE + j];
+            sum += placed(agent, SIDE + j) * pool[WORK_AT + line * STRIDE + j];
         }
-        let across = tables[KERNELS_IN_TABLES + 2u * (item / SIDE) * SIDE + line];
-        scratch[episode * SCRATCH + LINES_IN_SCRATCH + item] = across * sum;
+        scratch[episode * SCRATCH + LINES_IN_SCRATCH + item] = placed(agent, line) * sum;
     }
     barrier();
-    for (var agent = tid; agent < AGENTS; agent += THREADS) {
+    for (var agent = tid; agent < swarm; agent += THREADS) {
         var sum = 0.0;
         for (var line = 0u; line < SIDE; line++) {
             sum += scratch[episode * SCRATCH + LINES_IN_SCRATCH + agent * SIDE + line];

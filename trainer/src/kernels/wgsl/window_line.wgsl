@@ -39,7 +39,7 @@ fn gathered(j: u32, channel: u32) -> f32 {
         if !peopled(r) {
             break;
         }
-        let at = WINDOW_AT + r * FEATURES + channel * WINDOW;
+        let at = WINDOW_AT + r * INPUTS + channel * WINDOW;
         let c = u32(pool[SEEN_AT + r]);
         if PERIODIC {
             let k = (j + CELLS + WINDOW / 2u - c) % CELLS;

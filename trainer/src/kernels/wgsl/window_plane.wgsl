@@ -56,7 +56,7 @@ fn features_adjoint() {
     for (var k = tid; k < WIDE; k += THREADS) {
         var sum = 0.0;
         for (var r = 0u; r < ROWS && peopled(r); r++) {
-            sum += pool[WINDOW_AT + r * FEATURES + WINDOW * WINDOW + k];
+            sum += pool[WINDOW_AT + r * INPUTS + WINDOW * WINDOW + k];
         }
         pool[WIDE_AT + k] = WIDE_GAIN / f32(BLOCK_0 * BLOCK_1) * sum;
     }
@@ -75,7 +75,7 @@ fn features_adjoint() {
             let along = shown(column, u32(pool[SEEN_AT + AXES * r + 1u]), POINTS_1);
             for (var k = down.x; k <= down.y; k++) {
                 for (var l = along.x; l <= along.y; l++) {
-                    sum += pool[WINDOW_AT + r * FEATURES + u32(k) * WINDOW + u32(l)];
+                    sum += pool[WINDOW_AT + r * INPUTS + u32(k) * WINDOW + u32(l)];
                 }
             }
         }
