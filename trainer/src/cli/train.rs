@@ -53,8 +53,8 @@ pub struct Arguments {
     /// Where rollouts run.
     #[arg(long, value_enum, default_value_t = Backend::default())]
     backend: Backend,
-    /// Begin with the weights of this policy (f32) instead of random ones; a smaller --lr keeps more
-    /// of what it can.
+    /// Begin with the weights of this policy (f32) instead of random ones, be it another problem's; a
+    /// smaller --lr keeps more of what it can.
     #[arg(long, value_name = "POLICY", conflicts_with_all = ["all", "resume"])]
     from: Option<PathBuf>,
     /// Optimiser steps in all [default: the preset's].
@@ -251,7 +251,7 @@ impl Arguments {
                 format!("cannot read policy '{shown}'; give --from the path of an exported policy")
             })?;
             let file = PolicyFile::new(&bytes, shown.clone());
-            let start = export::thaw(&file.policy(problem)?, problem, &recipe.policy);
+            let start = export::thaw(&file.parse()?, problem, &recipe.policy);
             let start = start.with_context(|| format!("cannot train '{shown}' further"))?;
             recipe.start = Some(start);
         }
