@@ -61,6 +61,8 @@ impl<T: Real> Heat1d<T> {
         let n = self.grid;
         let rows = fields.chunks_exact(n).zip(forcing.chunks_exact(n));
         for ((z, f), out) in rows.zip(explicit.chunks_exact_mut(n)) {
+            // Not read, but multiplied with zeros; what is left there may be no number.
+            (out[0], out[n - 1]) = (T::ZERO, T::ZERO);
             for j in 1..n - 1 {
                 let bend = z[j - 1] + z[j + 1] - z[j] - z[j];
                 out[j] = z[j] + self.half_ratio * bend + self.dt * f[j];
