@@ -167,13 +167,13 @@ struct Scratch<T> {
     network: Workspace<T>,
 }
 
-/// Who decides what agents do.
+/// Who decides what agents do: plans as far as they go, then the network.
 #[derive(Debug)]
-enum Pilot<T> {
+struct Pilot<T> {
     /// The shared network, from what each agent sees.
-    Policy(Box<Network<T>>),
-    /// A plan for each episode, [horizon, agents, actions], before tanh.
-    Plans(Vec<Vec<T>>),
+    network: Option<Box<Network<T>>>,
+    /// Plans for the first steps of each episode, or for all: [steps, agents, actions] before tanh.
+    plans: Vec<Vec<T>>,
 }
 
 /// What [`HostLoop::forward`] keeps for [`HostLoop::backward`].
@@ -217,15 +217,39 @@ impl<T: Real> HostLoop<T> {
 
     /// Runs the episodes; returns their terms, [episodes][term], and what the adjoint needs.
     pub fn forward(&self, parameters: &[f32], trials: &[Trial]) -> (Vec<Terms>, Tape<T>) {
-        let network = Network::new(&self.shape, parameters);
-        self.fly(Pilot::Policy(Box::new(network)), trials)
+        let pilot = Pilot {
+            network: Some(Box::new(Network::new(&self.shape, parameters))),
+            plans: Vec::new(),
+        };
+        self.fly(pilot, trials)
     }
 
     /// Runs the episodes with a plan for each, [horizon, agents, actions] before tanh, instead of a
     /// policy.
     pub fn forward_plans(&self, plans: Vec<Vec<T>>, trials: &[Trial]) -> (Vec<Terms>, Tape<T>) {
         assert_eq!(plans.len(), trials.len());
-        self.fly(Pilot::Plans(plans), trials)
+        let network = None;
+        self.fly(Pilot { network, plans }, trials)
+    }
+
+    /// Runs one episode in which a plan, [steps, agents, actions] before tanh, is followed to its end and
+    /// then a policy, which has seen all of it; returns its terms and what was decided in all its steps,
+    /// [horizon, agents, actions], after tanh.
+    pub fn relay(&self, begun: Vec<T>, parameters: &[f32], trial: &Trial) -> (Terms, Vec<T>) {
+        let pilot = Pilot {
+            network: Some(Box::new(Network::new(&self.shape, parameters))),
+            plans: vec![begun],
+        };
+        let (terms, tape) = self.fly(pilot, std::slice::from_ref(trial));
+        let (rows, trace) = (trial.agents(), &tape.groups[0].1);
+        let slabs = (trace.activations).chunks_exact(rows * network::activation_width(&self.shape));
+        let decided = slabs.flat_map(|slab| {
+            let output = network::activations(&self.shape, rows, slab).output;
+            (0..rows).flat_map(move |row| self.decided(output, row).iter().copied())
+        });
+        let decided = decided.collect();
+        self.recycle(tape);
+        (terms[0], decided)
     }
 
     fn fly(&self, pilot: Pilot<T>, trials: &[Trial]) -> (Vec<Terms>, Tape<T>) {
@@ -279,9 +303,14 @@ impl<T: Real> HostLoop<T> {
         gradients
     }
 
-    /// Keeps the buffers of a tape that needs no backward pass.
+    /// Keeps the buffers of a tape that needs no backward pass, unless it overflowed: zero times what is
+    /// no number is none.
     pub fn recycle(&self, tape: Tape<T>) {
         let traces = tape.groups.into_iter().map(|(_, trace)| trace);
+        let traces = traces.filter(|trace| {
+            let last = trace.fields.len() / (self.horizon + 1) * self.horizon;
+            trace.fields[last..].iter().all(|z| z.wide().is_finite())
+        });
         let mut spare = self.spare.lock().unwrap_or_else(|e| e.into_inner());
         spare.extend(traces);
     }
@@ -438,15 +467,15 @@ impl<T: Real> HostLoop<T> {
             let (position, next_position) = around(positions, step, rows * axes);
             let (before, now) = activations.split_at_mut(step * slab);
             let mut now = network::activations_mut(&self.shape, rows, &mut now[..slab]);
-            match pilot {
-                Pilot::Policy(network) => {
-                    let (memory, next_memory) = around(memories, step, rows * self.shape.memory);
-                    self.recall(memory, &mut now);
-                    self.observe(group, step, (field, position), &mut now, s);
-                    self.decide(network, step, position, places, &mut now, s);
-                    self.remember(memory, &*now.output, next_memory);
-                }
-                Pilot::Plans(plans) => self.follow(crew, &plans[first..], step, &mut now),
+            if let Some(network) = &pilot.network {
+                let (memory, next_memory) = around(memories, step, rows * self.shape.memory);
+                self.recall(memory, &mut now);
+                self.observe(group, step, (field, position), &mut now, s);
+                self.decide(network, step, position, places, &mut now, s);
+                self.remember(memory, &*now.output, next_memory);
+            }
+            if let Some(plans) = pilot.plans.get(first..first + count) {
+                self.follow(crew, plans, step, &mut now);
             }
             let (done, doing) = applied.split_at_mut(step * rows * actions);
             let doing = &mut doing[..rows * actions];
@@ -597,13 +626,13 @@ impl<T: Real> HostLoop<T> {
         network.forward(&places, now, &mut s.network);
     }
 
-    /// What the plans say instead.
+    /// What the plans say instead, where they say something.
     fn follow(&self, rows: &Rows, plans: &[Vec<T>], step: usize, now: &mut Activations<&mut [T]>) {
         let (width, actions) = (self.shape.outputs(), self.shape.actions);
         for (row, e, agent) in rows.people() {
             let at = (step * rows.of_episode(e, 1).len() + agent) * actions;
             let planned = &mut now.output[(row + 1) * width - actions..][..actions];
-            for (to, from) in planned.iter_mut().zip(&plans[e][at..]) {
+            for (to, from) in planned.iter_mut().zip(plans[e].iter().skip(at)) {
                 *to = from.squash();
             }
         }
@@ -703,9 +732,9 @@ impl<T: Real> HostLoop<T> {
         let pulls: Vec<Terms> = (g_terms.iter().zip(self.shares(crew)))
             .map(|(g, shares)| std::array::from_fn(|k| g[k] * shares[k]))
             .collect();
-        let mut gradient = match pilot {
-            Pilot::Policy(_) => vec![T::ZERO; self.shape.parameters()],
-            Pilot::Plans(_) => vec![T::ZERO; self.horizon * rows * actions],
+        let mut gradient = match pilot.network {
+            Some(_) => vec![T::ZERO; self.shape.parameters()],
+            None => vec![T::ZERO; self.horizon * rows * actions],
         };
         let Trace {
             fields,
@@ -746,14 +775,14 @@ impl<T: Real> HostLoop<T> {
             };
             self.field_adjoint(crew, interval, position, reached.actions, s);
             self.decisions_adjoint(group, step, activations, s);
-            match pilot {
-                Pilot::Policy(network) => {
+            match &pilot.network {
+                Some(network) => {
                     let memory = &memories[step * rows * self.shape.memory..];
                     self.memory_adjoint(step, memory, now.output, s);
                     self.network_adjoint(network, step, places, &now, s, &mut gradient);
                     self.sight_adjoint(crew, position, s);
                 }
-                Pilot::Plans(_) => self.plans_adjoint(crew, step, now.output, s, &mut gradient),
+                None => self.plans_adjoint(crew, step, now.output, s, &mut gradient),
             }
             std::mem::swap(&mut s.g_next, &mut s.g_field);
         }
