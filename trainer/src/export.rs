@@ -4,7 +4,7 @@ use crate::checkpoint::Checkpoint;
 use crate::engine::Engine;
 use crate::entry::Entries;
 use crate::learn::Trainer;
-use crate::policy::{GAIN, LEAK, PolicyConfig};
+use crate::policy::{GAIN, LEAK, PolicyConfig, Shape, Sight};
 use agent_core::net::unpack_dense;
 use agent_core::policy::{
     Activation, Channel, Dense, DenseWeights, Disc, Governor, Header, Limits, Memory, Network,
@@ -149,6 +149,40 @@ pub fn thaw(policy: &Policy, problem: &Problem, config: &PolicyConfig) -> Result
     Ok(parameters)
 }
 
+/// The network of a policy, to [`thaw`] it: one of two layers each, as this trainer makes them. What its
+/// inputs are multiplied with is in its weights.
+pub fn config(policy: &Policy) -> Result<PolicyConfig> {
+    let Header {
+        sensing, network, ..
+    } = policy.header();
+    let widths = |layers: &[Dense]| match layers {
+        [first, second] => Ok([first, second].map(|layer| usize::from(layer.outputs))),
+        _ => Err(anyhow!("its layers are others than this trainer makes")),
+    };
+    let (axes, memory) = (usize::from(sensing.axes), network.remembered());
+    let sight = Sight {
+        window: usize::from(sensing.window),
+        error_gain: 1.0,
+        slope_gain: 1.0,
+        wide: sensing.wide.map(|cells| cells.map(usize::from)),
+        wide_gain: 1.0,
+    };
+    let [fuse, outputs] = widths(&network.head)?;
+    let shape = Shape {
+        features: sight.features(axes),
+        memory,
+        branch: widths(&network.branch)?,
+        axes,
+        frequencies: network.frequencies.iter().copied().map(f64::from).collect(),
+        trunk: widths(&network.trunk)?,
+        fusion: network.fusion,
+        rests: false,
+        fuse,
+        actions: outputs.saturating_sub(2 * memory),
+    };
+    Ok(PolicyConfig { shape, sight })
+}
+
 fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Result<Header<'static>> {
     let layer = |[inputs, outputs]: [usize; 2], norm, activation| Dense {
         inputs: inputs as u16,
@@ -241,6 +275,28 @@ mod tests {
         for (a, b) in parameters.iter().zip(&again) {
             assert!((a - b).abs() <= 1e-6 * a.abs(), "{a} and {b}");
         }
+    }
+
+    #[test]
+    fn the_network_of_a_policy_is_in_its_blob() {
+        let mut config = ENTRY.recipe.full(&PROBLEM).policy;
+        config.sight.window += 2;
+        config.shape.features = config.sight.features(1);
+        config.shape.memory = 3;
+        config.shape = config.shape.resting();
+        let parameters = config.init(1, &Device::default()).parameters();
+        let training = Training { seed: 0, steps: 0 };
+        let blob = blob(&PROBLEM, &config, &parameters, training).unwrap();
+        let file = PolicyFile::new(&blob, "fresh".to_owned());
+        let policy = file.policy(&PROBLEM).unwrap();
+        let found = super::config(&policy).unwrap();
+        config.shape.rests = false;
+        assert_eq!(found.shape, config.shape);
+        let thawed = thaw(&policy, &PROBLEM, &found).unwrap();
+        assert_eq!(thawed.len(), parameters.len());
+        // No gains: they are multiplied into the first layer.
+        let gain = config.sight.error_gain as f32;
+        assert_eq!(thawed[0], parameters[0] * gain);
     }
 
     #[test]
