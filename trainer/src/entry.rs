@@ -48,7 +48,8 @@ pub struct Physics {
 /// Makes a step with an adjoint from what a problem says.
 type Make<T> = fn(&Problem) -> Result<Box<dyn FieldStep<T>>, NotImplemented>;
 
-/// A step with a hand-written adjoint: in f32 to train, in f64 to compare with finite differences.
+/// A step with a hand-written adjoint: in f32 to train, in f64 to plan and to compare with finite
+/// differences.
 #[derive(Debug, Clone, Copy)]
 pub struct ByHand {
     pub(crate) single: Make<f32>,

@@ -211,6 +211,20 @@ fn refusals_say_what_and_what_to_do() {
             &["export", &at("file"), "-o", &at("p"), "--governor", "3"],
             &["--governor", "1 to 2", "off"],
         ),
+        (
+            &["oracle", "heat-1d", "--crash", "1.5"],
+            &["--crash", "1.5", "0 to 1"],
+        ),
+        (&["oracle", "heat-1d", "--unforeseen"], &["--crash"]),
+        (&["oracle", "heat-1d", "--runs", "0"], &["--runs"]),
+        (
+            &["oracle", "heat-1d", "--policy", &at("none")],
+            &["none", "--policy"],
+        ),
+        (
+            &["oracle", "ks-1d", "--policy", &shipped],
+            &["heat-1d", "ks-1d", "--policy"],
+        ),
         (&["inspect", &at("none")], &["none", "cannot read"]),
         (
             &["inspect", &at("noise.policy")],

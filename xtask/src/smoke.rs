@@ -286,10 +286,7 @@ const COMMANDS: &[(&str, Smoke)] = &[
         OWN,
     ),
     // Named in the text.
-    (
-        "trainer oracle heat-1d",
-        With("--episodes 1 --iterations 2"),
-    ),
+    ("trainer oracle heat-1d", With("--episodes 1 --runs 2")),
     ("trainer bench heat-1d", With("--rounds 1 --reps 1")),
 ];
 

@@ -65,7 +65,7 @@ fn it_is_simulated_trained_exported_evaluated_swept_and_broken() {
         at,
         "sweep burgers-1d --policy my.policy --agents 6,12 --episodes 2 --out out/sweep",
     );
-    run(at, "oracle burgers-1d --episodes 1 --iterations 5");
+    run(at, "oracle burgers-1d --episodes 1 --runs 5");
 }
 
 /// The mean final error in the output of `eval --json`.

@@ -1,5 +1,5 @@
-//! The two float types the hand-written pieces are compiled for: f32 trains, f64 is what tests
-//! difference numerically.
+//! The two float types the hand-written pieces are compiled for: f32 trains, f64 is what plans are
+//! made in and what tests difference numerically.
 
 use super::physics::FieldStep;
 use crate::entry::ByHand;

@@ -2,16 +2,20 @@
 
 use super::use_threads;
 use crate::entry::Entries;
-use crate::oracle::{Crash, Search, plan};
+use crate::oracle::{Crash, Found, Task};
 use anyhow::{Result, bail};
+use artifacts::policy_file::PolicyFile;
+use problem::Problem;
 use problem::test_set::EpisodeSet;
+use std::path::PathBuf;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   trainer oracle heat-1d
-  trainer oracle density-2d --iterations 1000 --episodes 8
-  trainer oracle heat-2d --crash 0.3
+  trainer oracle density-2d --policy my.policy --runs 200 --episodes 4
+  trainer oracle heat-2d --crash 0.3                 losses that plans know beforehand
+  trainer oracle heat-2d --crash 0.3 --unforeseen    and losses that they do not
   trainer oracle turbulence-2d --variant as-published")]
 pub struct Arguments {
     /// The control problem, e.g. heat-1d.
@@ -31,15 +35,19 @@ pub struct Arguments {
     /// Agents [default: the problem's].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
     agents: Option<u32>,
+    /// What plans begin with: a policy (f32), or `none` for agents that do nothing [default: the shipped
+    /// policy if there is one].
+    #[arg(long, value_name = "FILE|none")]
+    policy: Option<PathBuf>,
     /// Share of the agents that fall silent at half of the episode; plans know beforehand who.
     #[arg(long, value_name = "SHARE")]
     crash: Option<f64>,
-    /// Steps of the search per episode.
-    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
-    iterations: u32,
-    /// Learning rate of the search, on actions before their saturation.
-    #[arg(long, default_value_t = 0.05)]
-    rate: f64,
+    /// Plans do not know who: they are made for all, and half way anew for those that are left.
+    #[arg(long, requires = "crash")]
+    unforeseen: bool,
+    /// Most times an episode is run, forwards and backwards, for one plan.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -68,47 +76,84 @@ pub fn run(arguments: Arguments, entries: &Entries) -> Result<()> {
     }
     let episodes = set.episodes(&problem, arguments.seed, count)?;
     let agents = arguments.agents.map_or(problem.agents, |n| n as usize);
-    let search = Search {
-        iterations: arguments.iterations as usize,
-        rate: arguments.rate,
-    };
     if let Some(share) = arguments.crash.filter(|share| !(0.0..=1.0).contains(share)) {
         bail!("--crash {share} is not a share from 0 to 1; try 0.3");
     }
     let crash = arguments.crash.map(|share| Crash {
         share,
         seed: arguments.seed,
+        foreseen: !arguments.unforeseen,
     });
-    let found = plan(entry, &problem, agents, &episodes, crash, search)?;
-    let count = found.len() as f64;
-    let mean =
-        |value: fn(&crate::oracle::Found) -> f64| found.iter().map(value).sum::<f64>() / count;
+    let file = start(&arguments, &problem)?;
+    let policy = file
+        .as_ref()
+        .map(|file| file.policy(&problem))
+        .transpose()?;
+    let task = Task {
+        entry,
+        problem: &problem,
+        agents,
+        episodes: &episodes,
+        crash,
+        policy: policy.as_ref(),
+        runs: arguments.runs as usize,
+    };
+    let found = task.plan()?;
+    let mean = |value: fn(&Found) -> f64| found.iter().map(value).sum::<f64>() / found.len() as f64;
     let (idle, best) = (mean(|f| f.idle), mean(|f| f.best));
-    let variance = found.iter().map(|f| (f.best - best).powi(2)).sum::<f64>() / count;
+    let (began, runs) = (
+        mean(|f| f.policy.unwrap_or(f64::NAN)),
+        mean(|f| f.runs as f64),
+    );
+    let squares = found.iter().map(|f| (f.best - best).powi(2));
+    let deviation = (squares.sum::<f64>() / found.len() as f64).sqrt();
+    let converged = found.iter().filter(|f| f.converged).count();
     if arguments.json {
         let report = serde_json::json!({
             "problem": problem.name, "variant": arguments.variant, "set": set.to_string(),
-            "episodes": found.len(), "agents": agents, "iterations": arguments.iterations,
-            "crash": arguments.crash, "no_control": idle, "oracle": best, "oracle_sd": variance.sqrt(),
+            "episodes": found.len(), "agents": agents, "crash": arguments.crash,
+            "foreseen": crash.map(|crash| crash.foreseen), "policy": began, "oracle": best,
+            "oracle_sd": deviation, "converged": converged, "runs": runs, "no_control": idle,
         });
         println!("{report}");
         return Ok(());
     }
-    let silent = match arguments.crash {
-        Some(share) => format!(", {:.0} % of them silent from half way", 100.0 * share),
+    let silent = match crash {
+        Some(Crash {
+            share, foreseen, ..
+        }) => format!(
+            ", {:.0} % of them silent from half way, {}",
+            100.0 * share,
+            if foreseen { "foreseen" } else { "unforeseen" }
+        ),
         None => String::new(),
     };
     println!(
-        "{}, {} episodes ({}), {agents} agents{silent}, {} iterations each",
+        "{}, {} episodes ({set}), {agents} agents{silent}",
         problem.name,
         found.len(),
-        set,
-        arguments.iterations
     );
     println!("  no control {idle:>10.3e}");
+    if let Some(file) = &file {
+        println!("  policy     {began:>10.3e}   {}", file.origin());
+    }
     println!(
         "  oracle     {best:>10.3e} ± {:.1e} (2 sd over episodes)",
-        2.0 * variance.sqrt()
+        2.0 * deviation
+    );
+    println!(
+        "  {converged} of {} converged, after {runs:.0} runs each",
+        found.len()
     );
     Ok(())
+}
+
+/// The policy that plans begin with.
+fn start(arguments: &Arguments, problem: &Problem) -> Result<Option<PolicyFile>> {
+    Ok(match &arguments.policy {
+        Some(path) if path.as_os_str() == "none" => None,
+        Some(path) => Some(PolicyFile::read(path)?),
+        None if problem.policy.is_none() => None,
+        None => Some(PolicyFile::shipped(problem)?),
+    })
 }
