@@ -6,6 +6,7 @@
 //! | [`error_picture`], [`effort_picture`] | how well several runs did, and what it took |
 //! | [`story_picture`] | several runs side by side over their errors |
 //! | [`sweep_picture`], [`sweep_panels`] | scores against what was varied |
+//! | [`matrix_panels`] | numbers in coloured squares, where two things were varied |
 //! | [`nodes_picture`] | what became of each board, below the field's error |
 //! | [`film`](film::film) | the field and the agents as they move |
 //! | [`html::Page`] | all of it on one page |
@@ -18,6 +19,7 @@ mod colour;
 mod curves;
 pub mod film;
 pub mod html;
+mod matrix;
 mod nodes;
 mod plane;
 mod space_time;
@@ -27,6 +29,7 @@ mod sweep;
 
 pub use colour::line;
 pub use curves::Event;
+pub use matrix::{Matrix, Square, matrix_panels};
 pub use nodes::{Row, nodes_picture};
 pub use plotters::style::RGBColor;
 pub use svg::DrawError;
