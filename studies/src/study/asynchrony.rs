@@ -1,6 +1,6 @@
 //! No common clock, late observations, lost messages.
 
-use super::{Scope, Study, figures, relative_picture};
+use super::{Scope, Study, figures, problems_picture};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Table, share_within};
 use crate::swarm_work::{Controls, Setting, SwarmWork};
@@ -9,6 +9,7 @@ use agent_sim::fault::{
     clock::CLOCK,
     line::{DELAY, LOSS},
 };
+use agent_sim::report::{Reference, Sweep};
 use problem::Problem;
 
 /// Error against drifting clocks, delay and loss.
@@ -165,14 +166,18 @@ impl Study for Asynchrony {
             head.extend(axis.points.iter().map(|(strength, _)| strength.to_string()));
             let head: Vec<&str> = head.iter().map(String::as_str).collect();
             findings.tables.push(Table::new(axis.title, &head, rows));
-            findings.pictures.push(relative_picture(
-                scope,
-                axis.name,
-                axis.title,
-                axis.x_label,
-                LIMIT,
-                &curves,
-            )?);
+            let sweep = Sweep {
+                title: axis.title,
+                x_label: axis.x_label,
+                y_label: "error, over that without faults",
+                references: &[Reference {
+                    name: format!("{:.0} %", 100.0 * LIMIT),
+                    y: LIMIT,
+                }],
+                ..Sweep::default()
+            };
+            let picture = problems_picture(scope, axis.name, &sweep, &curves)?;
+            findings.pictures.push(picture);
         }
         Ok(findings)
     }

@@ -8,15 +8,17 @@ mod failure;
 mod fidelity;
 mod fov;
 mod meanfield;
+mod mishap;
 mod multiscale;
 mod noise;
 mod physics;
+mod sizes;
 mod table;
 
 use crate::cell::{Cell, Outcomes};
 use crate::findings::{Findings, Picture};
 use crate::study_policy::{Varied, varied};
-use agent_sim::report::{RGBColor, Reference, Scored, Series, Sweep, line, sweep_picture};
+use agent_sim::report::{RGBColor, Scored, Series, Sweep, line, sweep_picture};
 use anyhow::Context;
 use artifacts::policy_file::PolicyFile;
 use problem::{Headline, Problem};
@@ -90,34 +92,24 @@ fn curve_of(name: &str, colour: RGBColor, points: impl IntoIterator<Item = (f64,
     }
 }
 
-/// A picture with one line a problem: errors over those without faults, against what was varied.
-fn relative_picture(
+/// A picture with one line a problem; `sweep` says all but the lines.
+fn problems_picture(
     scope: &Scope,
     name: &str,
-    title: &str,
-    x_label: &str,
-    limit: f64,
+    sweep: &Sweep<'_>,
     curves: &[(&'static str, Vec<(f64, f64)>)],
 ) -> anyhow::Result<Picture> {
     let series = curves.iter().zip(COLOURS.into_iter().cycle());
     let series: Vec<Series> = series
         .map(|((problem, points), colour)| curve_of(problem, colour, points.iter().copied()))
         .collect();
-    let references = [Reference {
-        name: format!("{:.0} %", 100.0 * limit),
-        y: limit,
-    }];
     let sweep = Sweep {
-        title,
-        x_label,
-        y_label: "error, over that without faults",
         series: &series,
-        references: &references,
-        log_x: false,
+        ..sweep.clone()
     };
     Ok(Picture {
         name: name.to_owned(),
-        caption: title.to_owned(),
+        caption: sweep.title.to_owned(),
         svg: sweep_picture(&sweep, &scope.foot())?,
     })
 }

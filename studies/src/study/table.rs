@@ -3,7 +3,7 @@
 use super::{Scope, Study};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Table as Rows, Verdict};
-use crate::oracle::Oracle;
+use crate::oracle::{Oracle, plan};
 use crate::swarm_work::{Controls, Setting, SwarmWork};
 use agent_sim::table::number;
 use problem::Headline;
@@ -165,6 +165,7 @@ impl Study for Table {
         let mut findings = Findings::default();
         findings.csv_head(&["problem", "controller", "figure"]);
         let oracles = Oracle::all()?;
+        let mut commands = Vec::new();
         let mut rows = Vec::new();
         for row in &PUBLISHED {
             let problem = problem::published::by_name(row.problem)?;
@@ -192,8 +193,11 @@ impl Study for Table {
                 }
             }
             let ours = figure("policy", "headline")?;
-            let mut known = oracles.iter();
-            let known = known.find(|o| o.problem == row.problem && row.variant.is_none());
+            let known = match row.variant {
+                None => plan(&oracles, row.problem, problem.agents, None),
+                Some(_) => None,
+            };
+            commands.extend(known.map(|oracle| format!("`{}`", oracle.command)));
             rows.push(vec![
                 format!("`{}`", row.name()),
                 match problem.scoring.headline {
@@ -205,13 +209,7 @@ impl Study for Table {
                 spread("no control")?,
                 spread("proportional")?,
                 format!("**{}**", spread("policy")?),
-                known.map_or("–".to_owned(), |oracle| {
-                    let note = match oracle.note {
-                        "" => String::new(),
-                        note => format!(", {note}"),
-                    };
-                    format!("{} (n = {}{note})", oracle.error, oracle.episodes)
-                }),
+                known.map_or("–".to_owned(), Oracle::text),
                 row.dpc.to_owned(),
                 row.best_rl.to_owned(),
                 row.cinoc.to_owned(),
@@ -244,7 +242,6 @@ impl Study for Table {
                 ));
             }
         }
-        let commands: Vec<String> = oracles.iter().map(|o| format!("`{}`", o.command)).collect();
         findings.about = vec![
             "Mean squared errors on the published test episodes, ± two standard deviations over the \
              episodes, as the paper has it. The paper's columns (DPC, the best of its four RL methods, \
