@@ -55,6 +55,7 @@
 pub mod cell;
 pub mod findings;
 pub mod fit;
+pub mod known;
 pub mod oracle;
 pub mod plot;
 pub mod provenance;

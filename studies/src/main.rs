@@ -21,7 +21,9 @@ Examples:
   reproduce --quick                          all studies with few episodes: under a minute
   reproduce --full                           all studies, into docs/results: half an hour on two cores
   reproduce --full cardinality failure       these two
-  reproduce --quick --policies runs/new      other policies: PROBLEM.policy in that folder"
+  reproduce --quick --policies runs/new      other policies: PROBLEM.policy in that folder
+  reproduce --full regret --policies runs/new --out out/new
+                                             their errors, cell by cell beside the best known"
 )]
 struct Cli {
     /// Few points and episodes [default]

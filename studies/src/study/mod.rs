@@ -12,6 +12,7 @@ mod mishap;
 mod multiscale;
 mod noise;
 mod physics;
+mod regret;
 mod sizes;
 mod table;
 
@@ -28,6 +29,7 @@ use std::sync::Arc;
 /// All studies, in the order in which they are run and listed.
 pub static ALL: &[&dyn Study] = &[
     &table::Table,
+    &regret::Regret,
     &cardinality::Cardinality,
     &failure::Failure,
     &noise::Noise,

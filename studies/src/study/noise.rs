@@ -56,13 +56,27 @@ impl Disturbed {
     /// No noise, then the paper's levels.
     fn levels(&self) -> Vec<(&'static str, Vec<Fault>)> {
         let mut levels = vec![("none", Vec::new())];
-        levels.extend(self.levels.iter().map(|&(name, force, cell)| {
-            let on_cells = Fault::new(NOISE.with("std", cell));
-            let on_forces = Fault::new(ACTUATOR_NOISE.with("std", force));
-            (name, vec![on_cells, on_forces])
-        }));
+        levels.extend(
+            self.levels
+                .iter()
+                .map(|&(name, force, cell)| (name, on(force, cell))),
+        );
         levels
     }
+}
+
+/// Noise of these standard deviations on forces and on sensed cells.
+fn on(force: f64, cell: f64) -> Vec<Fault> {
+    let on_cells = Fault::new(NOISE.with("std", cell));
+    let on_forces = Fault::new(ACTUATOR_NOISE.with("std", force));
+    vec![on_cells, on_forces]
+}
+
+/// The paper's lowest level for a problem; where it has none, that of `fkpp-1d`, the lowest of all.
+pub(super) fn low(problem: &Problem) -> Vec<Fault> {
+    let own = DISTURBED.iter().find(|d| d.problem == problem.name);
+    let (_, force, cell) = own.unwrap_or(&DISTURBED[0]).levels[0];
+    on(force, cell)
 }
 
 impl Study for Noise {
