@@ -10,6 +10,7 @@
 //! awk -F, '$1 == "heat-1d" && $5 == "policy" { print $1","$2","$3","$4","$9",BY" }' OUT/regret.csv
 //! ```
 
+use crate::rows;
 use anyhow::{Context, ensure};
 
 const KNOWN: &str = include_str!("../data/known.csv");
@@ -45,11 +46,7 @@ impl Known {
 }
 
 fn read(text: &'static str) -> anyhow::Result<Vec<Known>> {
-    let mut lines = text.lines();
-    ensure!(lines.next() == Some(HEAD), "the head is not '{HEAD}'");
-    lines
-        .map(|line| row(line).with_context(|| line.to_owned()))
-        .collect()
+    rows::read(text, HEAD, row)
 }
 
 fn row(line: &'static str) -> anyhow::Result<Known> {

@@ -59,6 +59,7 @@ pub mod known;
 pub mod oracle;
 pub mod plot;
 pub mod provenance;
+mod rows;
 pub mod runner;
 pub mod shelf;
 pub mod store;

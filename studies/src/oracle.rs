@@ -1,5 +1,6 @@
 //! What plans with full knowledge reach, as measured by `trainer oracle`: `data/oracle.csv`.
 
+use crate::rows;
 use agent_sim::table::number;
 use anyhow::{Context, ensure};
 
@@ -66,11 +67,7 @@ pub fn plan<'a>(
 }
 
 fn read(text: &'static str) -> anyhow::Result<Vec<Oracle>> {
-    let mut lines = text.lines();
-    ensure!(lines.next() == Some(HEAD), "the head is not '{HEAD}'");
-    lines
-        .map(|line| row(line).with_context(|| line.to_owned()))
-        .collect()
+    rows::read(text, HEAD, row)
 }
 
 fn row(line: &'static str) -> anyhow::Result<Oracle> {
