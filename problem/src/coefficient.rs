@@ -5,6 +5,9 @@ use crate::{BadProblem, Problem};
 /// Most coefficients that a problem has.
 pub const MAX_COEFFICIENTS: usize = 4;
 
+/// The values of a problem's coefficients, in their order.
+pub type Coefficients = [f64; MAX_COEFFICIENTS];
+
 /// A coefficient of a problem's equation that can be changed.
 #[derive(Debug, Clone, Copy)]
 pub struct Coefficient {
@@ -27,7 +30,7 @@ pub const NOTHING_ELSE: fn(Problem) -> Problem = |problem| problem;
 ///
 /// # Panics
 /// While compiling, if there are more than [`MAX_COEFFICIENTS`].
-pub const fn published(coefficients: &[Coefficient]) -> [f64; MAX_COEFFICIENTS] {
+pub const fn published(coefficients: &[Coefficient]) -> Coefficients {
     let mut values = [0.0; MAX_COEFFICIENTS];
     let mut k = 0;
     while k < coefficients.len() {
@@ -92,6 +95,12 @@ impl Problem {
         }
         changed.substeps = changed.substeps.max(changed.fewest_substeps());
         Ok(changed)
+    }
+
+    /// The same with all coefficients as given.
+    pub fn with_coefficients(&self, values: Coefficients) -> Result<Self, BadProblem> {
+        let names = self.coefficients.iter().map(|c| c.name);
+        self.with_physics(names.zip(values))
     }
 
     /// The value of a coefficient, for the equation that is made of it.
@@ -166,8 +175,7 @@ mod tests {
     #[test]
     fn what_is_set_to_its_published_value_is_unchanged() {
         for problem in ALL {
-            let named = problem.coefficients.iter().map(|c| c.name);
-            let same = problem.with_physics(named.zip(problem.physics)).unwrap();
+            let same = problem.with_coefficients(problem.physics).unwrap();
             assert_eq!(same.title(), problem.name);
             assert_eq!(
                 (same.grid, same.sensors, same.substeps, same.agents),

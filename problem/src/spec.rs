@@ -1,7 +1,7 @@
 //! A control problem: what the field does, what agents can do to it and see of it, how episodes are
 //! drawn and how they are scored.
 
-use crate::coefficient::{Coefficient, MAX_COEFFICIENTS};
+use crate::coefficient::{Coefficient, Coefficients};
 use crate::grid::{Grid, Points};
 use crate::pde::Stepper;
 use rand_chacha::ChaCha8Rng;
@@ -71,7 +71,7 @@ pub struct Problem {
     /// What can be changed about the equation, with [`with_physics`](Self::with_physics).
     pub coefficients: &'static [Coefficient],
     /// The values of these, in their order; read them by [`coefficient`](Self::coefficient).
-    pub physics: [f64; MAX_COEFFICIENTS],
+    pub physics: Coefficients,
 }
 
 /// Another form of a problem: the same task under other physics.

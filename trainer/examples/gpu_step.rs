@@ -44,6 +44,7 @@ fn main() -> Result<()> {
     let recipe = entry.recipe.full(problem);
     let spec = LoopSpec {
         problem: *problem,
+        corners: Vec::new(),
         agents: arguments.agents.unwrap_or(problem.agents),
         horizon: arguments.horizon.unwrap_or(recipe.train.horizon),
         batch: arguments.batch.unwrap_or(recipe.train.batch),

@@ -1,6 +1,6 @@
 //! Where rollouts run: one place that knows what was built in.
 
-use crate::adjoint::physics::FieldStep;
+use crate::adjoint::physics::mixed::MakeStep;
 use crate::entry::Entry;
 #[cfg(feature = "gpu")]
 use crate::gpu::{Gpu, GpuLoop};
@@ -30,6 +30,9 @@ pub enum Engine {
 pub struct Plan<'a> {
     /// The form of the problem.
     pub problem: &'a Problem,
+    /// The outermost forms that episodes may have instead, with other coefficients; none where they have
+    /// the problem's.
+    pub corners: &'a [Problem],
     /// Most agents in one episode.
     pub agents: usize,
     /// Steps per episode.
@@ -65,13 +68,19 @@ impl Engine {
     pub fn rollout(&self, entry: &Entry, plan: Plan) -> Result<Box<dyn Rollout>, RolloutError> {
         match self {
             Self::Host(device) => {
-                let field = entry.physics.step(plan.problem, device)?;
-                Ok(on_host(field, plan)?)
+                let (physics, device) = (entry.physics, device.clone());
+                Ok(on_host(
+                    Box::new(move |form| physics.step(form, &device)),
+                    plan,
+                )?)
             }
             Self::Tensors(device) => {
-                let step = entry.physics.step_in_tensors(plan.problem, device);
-                let step = step.ok_or_else(|| no_tensor_form(plan.problem))??;
-                Ok(on_host(Box::new(step), plan)?)
+                let (physics, device) = (entry.physics, device.clone());
+                let make: Box<MakeStep<f32>> = Box::new(move |form| {
+                    let step = physics.step_in_tensors(form, &device);
+                    Ok(Box::new(step.ok_or_else(|| no_tensor_form(form))??))
+                });
+                Ok(on_host(make, plan)?)
             }
             #[cfg(feature = "gpu")]
             Self::Kernels(gpu) => Ok(Box::new(GpuLoop::new(gpu, entry, &LoopSpec::of(plan))?)),
@@ -87,9 +96,14 @@ fn on_cpu() -> Device {
     Device::default()
 }
 
-fn on_host(field: Box<dyn FieldStep<f32>>, plan: Plan) -> Result<Box<dyn Rollout>, NotImplemented> {
+fn on_host(make: Box<MakeStep<f32>>, plan: Plan) -> Result<Box<dyn Rollout>, NotImplemented> {
+    let field = make(plan.problem)?;
+    // What cannot be made is refused before training, not in the middle of it.
+    for corner in plan.corners {
+        make(corner)?;
+    }
     let closed_loop = HostLoop::new(plan.problem, field, plan.horizon, plan.policy)?;
-    Ok(Box::new(closed_loop))
+    Ok(Box::new(closed_loop.for_family(make)))
 }
 
 fn no_tensor_form(problem: &Problem) -> NotImplemented {

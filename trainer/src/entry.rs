@@ -39,7 +39,7 @@ impl Listed for &Entry {
 
 /// Differentiable physics, in one or both of two ways: a step with a hand-written adjoint, which is
 /// fast, or a step in Burn's tensor operations, which is easy and has Burn's adjoint.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Physics {
     by_hand: Option<ByHand>,
     in_tensors: Option<TensorForm>,

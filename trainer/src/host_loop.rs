@@ -9,6 +9,7 @@ use crate::adjoint::actuate::{Actuators, Kernels};
 use crate::adjoint::motion::Motion;
 use crate::adjoint::network::{self, Activations, Network, Workspace};
 use crate::adjoint::observe::{Eyes, Scene};
+use crate::adjoint::physics::mixed::{MakeStep, Mixed, Steps};
 use crate::adjoint::physics::{FieldStep, Gradients, Interval};
 use crate::adjoint::real::Real;
 use crate::loss::{Score, TERMS, means, shares};
@@ -35,7 +36,7 @@ pub struct HostLoop<T: Real = f32> {
     eyes: Eyes,
     motion: Motion<T>,
     actuators: Actuators<T>,
-    field: Box<dyn FieldStep<T>>,
+    field: Steps<T>,
     score: Score<T>,
     /// Traces of finished backward passes, to be written again.
     spare: Mutex<Vec<Trace<T>>>,
@@ -135,6 +136,8 @@ struct Trace<T> {
     applied: Vec<T>,
     /// [horizon, episodes · the field's own]
     tape: Vec<T>,
+    /// What each episode's field does in a step.
+    steps: Mixed<T>,
     scratch: Scratch<T>,
 }
 
@@ -209,10 +212,16 @@ impl<T: Real> HostLoop<T> {
             eyes: Eyes::new(problem, &config.sight),
             motion: Motion::new(problem),
             actuators: Actuators::new(problem),
-            field,
+            field: Steps::new(problem, field),
             score: Score::new(problem, horizon),
             spare: Mutex::default(),
         })
+    }
+
+    /// The same for episodes whose coefficients are not the problem's, with the steps that `make` makes.
+    pub fn for_family(mut self, make: Box<MakeStep<T>>) -> Self {
+        self.field.others(make);
+        self
     }
 
     /// Runs the episodes; returns their terms, [episodes][term], and what the adjoint needs.
@@ -457,6 +466,7 @@ impl<T: Real> HostLoop<T> {
             places,
             applied,
             tape,
+            steps,
             scratch: s,
             ..
         } = trace;
@@ -484,8 +494,7 @@ impl<T: Real> HostLoop<T> {
             self.amplitudes(doing, &mut s.amplitudes);
             self.force(crew, s);
             let tape = &mut tape[step * taped..][..taped];
-            self.field
-                .advance(count, field, &s.forcing, next_field, tape, &mut s.field);
+            steps.advance(field, &s.forcing, next_field, tape, &mut s.field);
             self.travel(crew, position, doing, next_position, s);
             let old = step.checked_sub(1).map(|old| &done[old * rows * actions..]);
             let reached = Reached {
@@ -511,6 +520,8 @@ impl<T: Real> HostLoop<T> {
     /// Puts fields and agents where the episodes begin.
     fn begin(&self, group: &Group<T>, trace: &mut Trace<T>) {
         let (n, axes, rows) = (self.problem.grid.len(), self.shape.axes, &group.rows);
+        let physics = group.trials.iter().map(|trial| trial.physics);
+        trace.steps = self.field.of(physics);
         for (e, trial) in group.trials.iter().enumerate() {
             trace.fields[e * n..][..n].copy_from_slice(&cast::<T>(&trial.episode.initial));
             let start = trace.positions[rows.of_episode(e, axes)].chunks_exact_mut(axes);
@@ -744,6 +755,7 @@ impl<T: Real> HostLoop<T> {
             places,
             applied,
             tape,
+            steps,
             scratch: s,
             ..
         } = trace;
@@ -773,7 +785,7 @@ impl<T: Real> HostLoop<T> {
                 next: reached.fields,
                 tape: &tape[step * taped..][..taped],
             };
-            self.field_adjoint(crew, interval, position, reached.actions, s);
+            self.field_adjoint(crew, steps, interval, (position, reached.actions), s);
             self.decisions_adjoint(group, step, activations, s);
             match &pilot.network {
                 Some(network) => {
@@ -866,12 +878,12 @@ impl<T: Real> HostLoop<T> {
     fn field_adjoint(
         &self,
         rows: &Rows,
+        steps: &Mixed<T>,
         interval: Interval<T>,
-        position: &[T],
-        doing: &[T],
+        (position, doing): (&[T], &[T]),
         s: &mut Scratch<T>,
     ) {
-        let (count, n) = (rows.episodes(), self.problem.grid.len());
+        let n = self.problem.grid.len();
         let (axes, actions) = (self.shape.axes, self.shape.actions);
         let components = self.problem.actuation.drives.components();
         if self.motion.moves() {
@@ -888,7 +900,7 @@ impl<T: Real> HostLoop<T> {
             fields: &mut s.g_field,
             forcing: &mut s.g_forcing,
         };
-        self.field.adjoint(count, at, g, &mut s.field);
+        steps.adjoint(at, g, &mut s.field);
         for (e, kernels) in s.kernels.iter_mut().enumerate() {
             let spread = rows.of_episode(e, components);
             let g_positions = &mut s.g_positions[rows.of_episode(e, axes)];
@@ -1040,6 +1052,7 @@ impl<T: Real> Trace<T> {
             places: Vec::new(),
             applied: Vec::new(),
             tape: Vec::new(),
+            steps: Mixed::none(),
             scratch: Scratch {
                 scene: eyes.scene(),
                 g_scene: eyes.scene(),

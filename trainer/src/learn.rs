@@ -3,6 +3,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::engine::{Engine, Plan};
 use crate::entry::{Entries, Entry};
+use crate::family::{Family, Spread};
 use crate::loss::{TERMS, Term};
 use crate::policy::{PolicyConfig, PolicyModule};
 use crate::rollout::{Rollout, Terms};
@@ -14,6 +15,7 @@ use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device, Tensor};
 use indicatif::{ProgressBar, ProgressStyle};
+use problem::coefficient::Coefficients;
 use problem::grid::Edge;
 use problem::random_field::episode_rng;
 use problem::{Episode, Headline, Problem};
@@ -114,13 +116,15 @@ impl Schedule {
 }
 
 /// What training episodes have beyond the published experiment, so that one policy serves other
-/// swarms, and swarms in which something goes wrong.
+/// swarms, other fields, and swarms in which something goes wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hardening {
     /// Swarm sizes; each episode draws one of them, and a size named twice is drawn twice as often.
     pub agents: Vec<Size>,
     /// Forms of the problem, each step drawing one; an empty name is the problem as it is.
     pub variants: Vec<String>,
+    /// Coefficients of the equation that are not the published ones, or drawn by every episode.
+    pub physics: Vec<Spread>,
     /// Agents start up to this far from their place along each axis.
     pub scatter: f64,
     /// Share of the episodes in which agents die.
@@ -149,6 +153,7 @@ impl Hardening {
         Self {
             agents: vec![Size::of(problem.agents)],
             variants: vec![String::new()],
+            physics: Vec::new(),
             scatter: 0.0,
             deadly_episodes: 0.0,
             deaths: 0.0,
@@ -173,11 +178,12 @@ impl Hardening {
     /// Draws the conditions of one episode of `horizon` steps.
     fn draw(
         &self,
-        problem: &Problem,
+        family: &Family,
         horizon: usize,
         episode: Episode,
         rng: &mut ChaCha8Rng,
     ) -> Trial {
+        let problem = &family.usual;
         let size = self.agents[rng.random_range(0..self.agents.len())];
         let agents = size.draw(problem.grid.axes, rng);
         let mut trial = Trial::plain(problem, agents, episode);
@@ -204,6 +210,8 @@ impl Hardening {
         trial.actuator_noise = level(rng, self.actuator_noise);
         trial.delay = rng.random_range(0..=self.delay);
         trial.noise_seed = rng.random();
+        // Last, so that trainings that draw none have the episodes they always had.
+        trial.physics = family.draw(rng);
         trial
     }
 }
@@ -315,6 +323,8 @@ pub struct Trainer {
     good: (PolicyModule, ModuleOptimizer),
     /// One for each form of the problem.
     closed_loops: Vec<Box<dyn Rollout>>,
+    /// The coefficients that each one's episodes have.
+    families: Vec<Family>,
     pool: Vec<Episode>,
     validation: Vec<Episode>,
 }
@@ -346,21 +356,24 @@ impl Trainer {
         }
         let most = sizes.iter().map(|size| size.most()).max();
         let agents = most.context("a training needs a swarm size")?;
-        let mut closed_loops = Vec::new();
+        let (mut closed_loops, mut families) = (Vec::new(), Vec::new());
         for variant in &config.hardening.variants {
             let problem = match variant.as_str() {
                 "" => *problem,
                 name => problem.with_variant(name)?,
             };
             let problem = problem.with_substeps(config.substeps)?;
+            let family = Family::new(&problem, &config.hardening.physics).context("--physics")?;
             let plan = Plan {
-                problem: &problem,
+                problem: &family.usual,
+                corners: &family.corners,
                 agents,
                 horizon: config.horizon,
                 policy: &policy_config,
                 batch: config.batch,
             };
             closed_loops.push(engine.rollout(entry, plan)?);
+            families.push(family);
         }
         ensure!(
             !closed_loops.is_empty(),
@@ -390,6 +403,7 @@ impl Trainer {
             policy,
             optimiser,
             closed_loops,
+            families,
             pool,
             validation,
         })
@@ -472,7 +486,7 @@ impl Trainer {
     /// Fresh episodes and what befalls the swarm in them.
     fn draw_trials(&self, which: usize) -> Vec<Trial> {
         let (seed, first, problem) = (self.config.seed, self.step << 24, self.problem());
-        let (form, horizon) = (self.closed_loops[which].problem(), self.config.horizon);
+        let (family, horizon) = (&self.families[which], self.config.horizon);
         (0..self.config.batch as u64)
             .into_par_iter()
             .map(|k| {
@@ -486,7 +500,8 @@ impl Trainer {
                     }
                 };
                 let mut rng = episode_rng(seed ^ HARDENING_SEED, first | k);
-                self.config.hardening.draw(form, horizon, episode, &mut rng)
+                let hardening = &self.config.hardening;
+                hardening.draw(family, horizon, episode, &mut rng)
             })
             .collect()
     }
@@ -558,16 +573,17 @@ impl Trainer {
     /// Scores the policy on the validation episodes and remembers the score; true if it is the
     /// best so far.
     ///
-    /// Policies are compared at the sizes they are trained for, undisturbed, and once more under all that
-    /// befalls them in training; these conditions count alike, by the geometric mean, and so do several
-    /// forms of the problem.
+    /// Policies are compared at the sizes they are trained for, undisturbed, at both ends of the family of
+    /// fields that they are trained on, and once more under all that befalls them in training; these
+    /// conditions count alike, by the geometric mean, and so do several forms of the problem.
     pub fn validate(&mut self) -> Result<bool> {
         let parameters = self.policy.parameters();
-        let conditions: Vec<Vec<Trial>> = self.conditions();
+        let of = |family: &Family| self.conditions(family);
+        let conditions: Vec<Vec<Vec<Trial>>> = self.families.iter().map(of).collect();
         let mut logs: Terms = [0.0; TERMS];
-        let count = (self.closed_loops.len() * conditions.len()) as f64;
-        for closed_loop in &mut self.closed_loops {
-            for trials in &conditions {
+        let count = conditions.iter().map(Vec::len).sum::<usize>() as f64;
+        for (closed_loop, conditions) in self.closed_loops.iter_mut().zip(&conditions) {
+            for trials in conditions {
                 let mut all = Vec::new();
                 // In portions as large as a training batch: their traces are there already.
                 for portion in trials.chunks(self.config.batch) {
@@ -594,21 +610,30 @@ impl Trainer {
     }
 
     /// The validation episodes under every condition that policies are compared in.
-    fn conditions(&self) -> Vec<Vec<Trial>> {
-        let (problem, hardening) = (self.problem(), &self.config.hardening);
+    fn conditions(&self, family: &Family) -> Vec<Vec<Trial>> {
+        let (problem, hardening) = (&family.usual, &self.config.hardening);
         let telling = |size: &Size| size.telling(problem.grid.axes, problem.agents);
         let sizes: BTreeSet<usize> = hardening.agents.iter().flat_map(telling).collect();
-        let plain = |agents: usize| -> Vec<Trial> {
-            (self.validation.iter())
-                .map(|episode| Trial::plain(problem, agents, episode.clone()))
-                .collect()
+        let plain = |agents: usize, physics: Coefficients| -> Vec<Trial> {
+            let trial = |episode: &Episode| Trial {
+                physics,
+                ..Trial::plain(problem, agents, episode.clone())
+            };
+            self.validation.iter().map(trial).collect()
         };
-        let mut all: Vec<Vec<Trial>> = sizes.into_iter().map(plain).collect();
+        let usual = |&agents: &usize| plain(agents, problem.physics);
+        let mut all: Vec<Vec<Trial>> = sizes.iter().map(usual).collect();
+        let size = match sizes.contains(&problem.agents) {
+            true => problem.agents,
+            false => *sizes.last().expect("a training has a swarm size"),
+        };
+        let ends = family.ends().into_iter();
+        all.extend(ends.map(|physics| plain(size, physics)));
         if hardening.disturbs() {
             let seed = self.config.seed ^ HARDENING_SEED ^ VALIDATION_SEED;
             let disturbed = self.validation.iter().enumerate().map(|(k, episode)| {
                 let mut rng = episode_rng(seed, k as u64);
-                hardening.draw(problem, self.config.horizon, episode.clone(), &mut rng)
+                hardening.draw(family, self.config.horizon, episode.clone(), &mut rng)
             });
             all.push(disturbed.collect());
         }
@@ -745,5 +770,48 @@ mod tests {
         let moved = moved(&episode, [2, 3], [1, 2]);
         // Row 1 first, column 2 first.
         assert_eq!(moved.initial, [5.0, 3.0, 4.0, 2.0, 0.0, 1.0]);
+    }
+
+    /// A training on a family of Fisher's equation, of swarms that never have the published size.
+    #[test]
+    fn every_episode_has_coefficients_of_its_own_and_validation_those_of_the_ends() {
+        let entry = &crate::published::fkpp_1d::ENTRY;
+        let mut recipe = entry.recipe.full(entry.problem);
+        recipe.train.batch = 32;
+        recipe.train.validation_episodes = 2;
+        recipe.train.hardening = Hardening {
+            agents: vec![Size::between(2, 3)],
+            physics: vec!["nu=0.0025..0.01".parse().unwrap(), "rho=2".parse().unwrap()],
+            ..Hardening::none(entry.problem)
+        };
+        let engine = Engine::Host(Device::default());
+        let trainer = Trainer::new(entry, recipe.train, recipe.policy, &engine).unwrap();
+        let Batch { trials, .. } = trainer.draw();
+        let mut drawn: Vec<u64> = trials.iter().map(|t| t.physics[0].to_bits()).collect();
+        drawn.sort();
+        drawn.dedup();
+        assert_eq!(drawn.len(), 32);
+        let inside = |t: &Trial| (0.0025..=0.01).contains(&t.physics[0]) && t.physics[1] == 2.0;
+        assert!(trials.iter().all(inside));
+        let conditions = trainer.conditions(&trainer.families[0]);
+        let told: Vec<_> = (conditions.iter())
+            .map(|trials| {
+                (
+                    trials[1].agents(),
+                    trials[1].physics[0],
+                    trials[1].physics[1],
+                )
+            })
+            .collect();
+        let published = entry.problem.physics[0];
+        assert_eq!(
+            told,
+            [
+                (2, published, 2.0),
+                (3, published, 2.0),
+                (3, 0.0025, 2.0),
+                (3, 0.01, 2.0)
+            ]
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! One training episode: the task, and what befalls the swarm on the way.
 
+use problem::coefficient::Coefficients;
 use problem::{Episode, Problem};
 
 /// An episode and the conditions it is run under.
@@ -7,6 +8,8 @@ use problem::{Episode, Problem};
 pub struct Trial {
     /// The task.
     pub episode: Episode,
+    /// Coefficients of the equation.
+    pub physics: Coefficients,
     /// Where agents start.
     pub start: Vec<[f64; 2]>,
     /// For every agent the step from which on it does nothing; at or beyond the horizon, never.
@@ -26,6 +29,7 @@ impl Trial {
     pub fn plain(problem: &Problem, agents: usize, episode: Episode) -> Self {
         Self {
             episode,
+            physics: problem.physics,
             start: (problem.placement)(problem, agents),
             dies_at: vec![usize::MAX; agents],
             delay: 0,

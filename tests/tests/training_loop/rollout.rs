@@ -1,6 +1,6 @@
 //! The fast rollout against the slow one, against finite differences, and against itself.
 
-use crate::drawn::episodes;
+use crate::drawn::{episodes, family};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use problem::published::heat_1d::PROBLEM;
@@ -51,8 +51,21 @@ fn forms(entry: &Entry) -> Vec<Problem> {
 }
 
 fn double(entry: &Entry, problem: &Problem, horizon: usize) -> HostLoop<f64> {
-    let field = entry.physics.step_by_hand(problem).unwrap().unwrap();
-    HostLoop::new(problem, field, horizon, &config(entry)).unwrap()
+    let physics = entry.physics;
+    let make = move |form: &Problem| physics.step_by_hand(form).unwrap();
+    let closed_loop = HostLoop::new(problem, make(problem).unwrap(), horizon, &config(entry));
+    closed_loop.unwrap().for_family(Box::new(make))
+}
+
+/// The same episodes with the ends of the problem's family, the usual coefficients between them.
+fn mixed(problem: &Problem, mut trials: Vec<Trial>) -> (Problem, Vec<Trial>) {
+    let family = family(problem);
+    let ends = family.ends();
+    let forms = [ends.first(), None, ends.last()].into_iter().cycle();
+    for (trial, end) in trials.iter_mut().zip(forms) {
+        trial.physics = *end.unwrap_or(&family.usual.physics);
+    }
+    (family.usual, trials)
 }
 
 /// The recipe's network with a memory of three numbers; where there is no target, of agents that rest.
@@ -79,8 +92,9 @@ fn lively(shape: &Shape) -> Vec<f32> {
 }
 
 fn closed_loop(horizon: usize, config: &PolicyConfig) -> HostLoop {
-    let field = heat_1d::ENTRY.physics.step_by_hand(&PROBLEM).unwrap();
-    HostLoop::new(&PROBLEM, field.unwrap(), horizon, config).unwrap()
+    let make = |form: &Problem| heat_1d::ENTRY.physics.step_by_hand(form).unwrap();
+    let closed_loop = HostLoop::new(&PROBLEM, make(&PROBLEM).unwrap(), horizon, config);
+    closed_loop.unwrap().for_family(Box::new(make))
 }
 
 /// Largest difference, relative to the largest value.
@@ -233,15 +247,20 @@ fn slope(
 }
 
 /// Along random directions, a block of parameters at a time (each layer's weights, each layer's
-/// biases), in every form of every problem: a block whose gradient is zero or wrong cannot hide behind
-/// the others.
+/// biases), in every form of every problem, and with coefficients of its own for every episode: a block
+/// whose gradient is zero or wrong cannot hide behind the others.
 #[test]
 fn the_gradient_is_the_slope_along_random_directions_in_every_block() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     for entry in ENTRIES {
-        for problem in forms(entry) {
+        let mut cases: Vec<(Problem, Vec<Trial>)> = (forms(entry).into_iter())
+            .map(|problem| (problem, hard_trials(&problem, 4)))
+            .collect();
+        if !cases.is_empty() {
+            cases.push(mixed(entry.problem, hard_trials(entry.problem, 4)));
+        }
+        for (problem, trials) in cases {
             let closed_loop = double(entry, &problem, 4);
-            let trials = hard_trials(&problem, 4);
             let parameters = lively(&closed_loop.shape);
             // Terms of comparable size.
             let (terms, tape) = closed_loop.forward(&parameters, &trials);
@@ -310,6 +329,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
             for (trial, agents) in trials.iter_mut().zip(sizes.into_iter().cycle()) {
                 *trial = Trial::plain(&PROBLEM, agents, trial.episode.clone());
             }
+            let (_, trials) = mixed(&PROBLEM, trials);
             // Twice: recycled buffers must not show either.
             let mut results = Vec::new();
             for _ in 0..2 {
@@ -338,6 +358,42 @@ fn an_episode_does_not_depend_on_its_company() {
     let (together, _) = closed_loop.forward(&lively(&config.shape), &trials);
     let (alone, _) = closed_loop.forward(&lively(&config.shape), &trials[5..6]);
     assert_eq!(together[5], alone[0]);
+}
+
+/// Every form of a problem's family beside each other in one loop, and each in a loop that was built for
+/// it alone: the same terms and the same gradient, to the bit.
+#[test]
+fn an_episode_of_a_family_is_that_of_a_loop_with_its_coefficients() {
+    for entry in ENTRIES {
+        if forms(entry).is_empty() || entry.problem.coefficients.is_empty() {
+            continue;
+        }
+        let (problem, trials) = mixed(entry.problem, hard_trials(entry.problem, 4));
+        let together = double(entry, &problem, 4);
+        let parameters = lively(&together.shape);
+        let run = |closed_loop: &HostLoop<f64>, trials: &[Trial]| {
+            let (terms, tape) = closed_loop.forward(&parameters, trials);
+            let pulls = vec![[1.0; TERMS]; trials.len()];
+            (terms, closed_loop.backward(tape, trials, &pulls))
+        };
+        let (all, _) = run(&together, &trials);
+        for (trial, terms) in trials.iter().zip(all) {
+            let mut form = problem.with_coefficients(trial.physics).unwrap();
+            form.substeps = problem.substeps;
+            let one = std::slice::from_ref(trial);
+            let alone = run(&double(entry, &form, 4), one);
+            assert_eq!(alone.0, [terms], "{}", form.described());
+            assert!(run(&together, one) == alone, "{}", form.described());
+        }
+        // What would be the same anyway tells nothing.
+        let own = family(entry.problem).ends().len();
+        let plain = Trial {
+            physics: problem.physics,
+            ..trials[0].clone()
+        };
+        let same = run(&together, &[plain]) == run(&together, &trials[..1]);
+        assert_eq!(same, own == 0, "{}", problem.name);
+    }
 }
 
 /// Agents that push nothing: the terms of the uncontrolled field alone.

@@ -4,6 +4,7 @@ use super::backend::Backend;
 use super::use_threads;
 use crate::entry::{Entries, Entry};
 use crate::export;
+use crate::family::{Family, Spread};
 use crate::learn::TrainConfig;
 use crate::loss::Term;
 use crate::policy::PolicyConfig;
@@ -36,6 +37,7 @@ Examples:
   trainer train heat-1d --preset quick
   trainer train heat-1d --steps 500 --seed 3 --out runs/short
   trainer train heat-1d --agents 3..64 --deadly-episodes 0.5 --deaths 0.5
+  trainer train fkpp-1d --physics nu=0.0025..0.01,rho=1.5..6   one policy for a family of fields
   trainer train heat-1d --resume --steps 20000       train a finished run further
   trainer train heat-1d --overwrite                  start over
   trainer train heat-1d --from my.policy --lr 2e-4   train an exported policy further
@@ -83,6 +85,16 @@ pub struct Arguments {
     /// named twice is drawn twice as often [default: the preset's].
     #[arg(long, value_delimiter = ',', value_name = "N|N..M,…")]
     agents: Vec<Size>,
+    /// Coefficients of the equation, each a value or a range of which every episode draws its own, evenly on
+    /// a logarithmic scale, e.g. nu=0.004 or nu=0.0025..0.01,rho=1.5..6 [default: as published; agent-sim
+    /// problems lists them].
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME=VALUE|NAME=LEAST..MOST,…",
+        conflicts_with = "all"
+    )]
+    physics: Vec<Spread>,
     /// Weight of a term of the loss, e.g. effort=1e-3; may be given several times. Terms: track,
     /// effort, bound, collision, acceleration, final, obstacle, centroid, late, order.
     #[arg(long = "weight", value_name = "TERM=WEIGHT")]
@@ -218,6 +230,9 @@ impl Arguments {
         if !self.agents.is_empty() {
             hardening.agents = self.agents.clone();
         }
+        if !self.physics.is_empty() {
+            hardening.physics = self.physics.clone();
+        }
         for &(term, weight) in weights {
             config.weights[term as usize] = weight;
         }
@@ -225,6 +240,7 @@ impl Arguments {
 
     fn recipe(&self, entry: &Entry) -> Result<Recipe> {
         let problem = entry.problem;
+        Family::new(problem, &self.physics).context("--physics")?;
         let preset = match self.preset {
             Preset::Full => recipe::Preset::Full,
             Preset::Quick => recipe::Preset::Quick,

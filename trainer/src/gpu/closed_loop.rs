@@ -3,7 +3,7 @@
 use super::device::{Gpu, GpuError};
 use crate::entry::Entry;
 use crate::kernels::shader::Shader;
-use crate::kernels::{FieldKernel, LoopSpec};
+use crate::kernels::{FieldKernel, LoopSpec, Varying, no_family};
 use crate::loss::{TERMS, shares};
 use crate::rollout::{Rollout, RolloutError, Terms};
 use crate::trial::Trial;
@@ -68,7 +68,15 @@ impl GpuLoop {
                 },
             });
         };
-        let field = (kernels.0)(&spec.problem)?;
+        let mut field = (kernels.0)(&spec.problem)?;
+        for corner in &spec.corners {
+            // What has no kernels is refused here, not in the middle of a training.
+            (kernels.0)(corner)?;
+            field.cover(corner);
+        }
+        if !spec.corners.is_empty() && field.varying(&spec.problem).is_empty() {
+            return Err(no_family(&spec.problem).into());
+        }
         let limits = gpu.device.limits();
         let most = limits
             .max_compute_invocations_per_workgroup
@@ -246,7 +254,8 @@ impl GpuLoop {
         let mut inputs = Vec::with_capacity(count * self.shader.episode);
         let mut rows = 0;
         for trial in trials {
-            write_trial(spec, trial, rows, weights, &mut inputs);
+            let form = form(spec, &*self.field, trial);
+            write_trial(spec, trial, &form, rows, weights, &mut inputs);
             if self.field.placed() > 0 {
                 let places = trial.start.iter().map(|x| x.map(f64::to_bits)).collect();
                 if self.placed.len() >= PLACED_KEPT {
@@ -527,11 +536,24 @@ fn with_transposed(spec: &LoopSpec, parameters: &[f32]) -> Vec<f32> {
     both
 }
 
+/// What the field's kernel makes of an episode's coefficients, where episodes have their own.
+fn form(spec: &LoopSpec, field: &dyn FieldKernel, trial: &Trial) -> Vec<Varying> {
+    if spec.corners.is_empty() {
+        assert_eq!(trial.physics, spec.problem.physics, "a loop of one form");
+        return Vec::new();
+    }
+    let form = spec.problem.with_coefficients(trial.physics);
+    let form = form.expect("coefficients of the family");
+    assert_eq!(form.substeps, spec.problem.substeps, "{}", form.title());
+    field.varying(&form)
+}
+
 /// An episode as the kernels read it, whose agents have the rows from `first_row` on; see
 /// [`CONDITIONS`](crate::kernels::shader::CONDITIONS).
 fn write_trial(
     spec: &LoopSpec,
     trial: &Trial,
+    form: &[Varying],
     first_row: usize,
     weights: Option<&Terms>,
     out: &mut Vec<u32>,
@@ -565,6 +587,8 @@ fn write_trial(
             .chain(&episode.target)
             .map(|z| z.to_bits()),
     );
+    let form = form.iter().flat_map(Varying::values);
+    out.extend(form.map(|&x| (x as f32).to_bits()));
     // What belongs to agents has room for the largest swarm.
     let mut at = out.len();
     let mut per_agent = |out: &mut Vec<u32>, width: usize| {

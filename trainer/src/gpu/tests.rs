@@ -1,6 +1,7 @@
 //! The kernels against the CPU's closed loop.
 
 use super::{Gpu, GpuError, GpuLoop};
+use crate::family::Family;
 use crate::host_loop::HostLoop;
 use crate::kernels::LoopSpec;
 use crate::loss::TERMS;
@@ -119,20 +120,39 @@ fn trials(problem: &Problem, agents: usize) -> Vec<Trial> {
 
 /// Terms and gradient of both; single precision is good for 1e-6 and what chaos makes of it.
 fn compare(name: &str, agents: usize, horizon: usize, wide: Option<[usize; 2]>, error_gain: f64) {
+    compare_family(name, &[], agents, horizon, wide, error_gain);
+}
+
+/// The same with coefficients of its own for every episode: the least of these, the usual, the most.
+fn compare_family(
+    name: &str,
+    spreads: &[&str],
+    agents: usize,
+    horizon: usize,
+    wide: Option<[usize; 2]>,
+    error_gain: f64,
+) {
     let Some(gpu) = gpu() else { return };
     let entry = entries().by_name(name).unwrap();
     let problem = entry.problem;
     // A few solver steps are as good as twenty.
     let problem = problem.with_substeps(problem.substeps.min(5)).unwrap();
+    let spreads: Vec<_> = spreads.iter().map(|s| s.parse().unwrap()).collect();
+    let family = Family::new(&problem, &spreads).unwrap();
+    let problem = family.usual;
     let (mut config, mut parameters) = policy(&problem, wide, error_gain);
     if !problem.tracking {
         // Where there is no target, agents that rest.
         config.shape = config.shape.resting();
         parameters = lively(&config);
     }
-    let trials = trials(&problem, agents);
+    let mut trials = trials(&problem, agents);
+    for (trial, end) in trials.iter_mut().step_by(2).zip(family.ends()) {
+        trial.physics = end;
+    }
     let spec = LoopSpec {
         problem,
+        corners: family.corners,
         agents,
         horizon,
         batch: 3,
@@ -146,6 +166,9 @@ fn compare(name: &str, agents: usize, horizon: usize, wide: Option<[usize; 2]>, 
 
     let field = entry.physics.step_by_hand(&problem).unwrap().unwrap();
     let on_cpu = HostLoop::<f32>::new(&problem, field, horizon, &config).unwrap();
+    let physics = entry.physics;
+    let make = move |form: &Problem| physics.step_by_hand(form).expect("it has one");
+    let on_cpu = on_cpu.for_family(Box::new(make));
     let (want, tape) = on_cpu.forward(&parameters, &trials);
     let pulls = vec![WEIGHTS.map(|w| w / trials.len() as f64); trials.len()];
     let want_gradient = on_cpu.backward(tape, &trials, &pulls);
@@ -153,6 +176,18 @@ fn compare(name: &str, agents: usize, horizon: usize, wide: Option<[usize; 2]>, 
     for (got, want) in terms.iter().flatten().zip(want.iter().flatten()) {
         let close = (got - want).abs() <= 1e-4 * want.abs() + 1e-9;
         assert!(close, "{name}: {terms:?} beside {want:?}");
+    }
+    if trials.iter().any(|trial| trial.physics != problem.physics) {
+        // Coefficients that make no difference would tell nothing.
+        let alike = trials.iter().map(|trial| Trial {
+            physics: problem.physics,
+            ..trial.clone()
+        });
+        let (usual, tape) = on_cpu.forward(&parameters, &alike.collect::<Vec<_>>());
+        on_cpu.recycle(tape);
+        let mut both = usual.iter().flatten().zip(want.iter().flatten());
+        let differ = both.any(|(usual, want)| (usual - want).abs() > 1e-3 * want.abs());
+        assert!(differ, "{name}: {usual:?} beside {want:?}");
     }
     let length = |v: &[f32]| v.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
     let gap: Vec<f32> = gradient
@@ -200,6 +235,41 @@ fn the_vortices_are_the_cpus() {
 }
 
 #[test]
+fn fields_with_coefficients_of_their_own_are_the_cpus() {
+    compare_family("heat-1d", &["nu=0.05..0.8"], 5, 20, None, 1.0);
+    let fisher = ["nu=0.001..0.02", "rho=1..9"];
+    compare_family("fkpp-1d", &fisher, 7, 20, None, 1.0);
+    compare_family("heat-2d", &["nu=0.05..0.8"], 5, 10, None, 1.0);
+    let mixed = ["nu=0.00005..0.002"];
+    compare_family("density-2d", &mixed, 4, 6, Some([8, 10]), 1.0);
+    compare_family("turbulence-2d", &["nu=0.0002..0.01"], 4, 5, None, 0.05);
+}
+
+/// A kernel that keeps coefficients among its constants: that of the flame, whose only one is the size of
+/// its domain.
+#[test]
+fn kernels_of_one_form_refuse_a_family_by_name() {
+    let Some(gpu) = gpu() else { return };
+    let entry = entries().by_name("ks-1d").unwrap();
+    let problem = *entry.problem;
+    let (config, _) = policy(&problem, None, 1.0);
+    let spec = LoopSpec {
+        problem,
+        corners: vec![problem],
+        agents: 4,
+        horizon: 5,
+        batch: 1,
+        shape: config.shape,
+        sight: config.sight,
+        threads: 0,
+    };
+    let message = GpuLoop::new(&gpu, entry, &spec).unwrap_err().to_string();
+    for word in ["ks-1d", "episodes draw", "--backend flex"] {
+        assert!(message.contains(word), "{message}");
+    }
+}
+
+#[test]
 fn the_same_inputs_give_the_same_bits() {
     let Some(gpu) = gpu() else { return };
     let entry = entries().by_name("heat-1d").unwrap();
@@ -208,6 +278,7 @@ fn the_same_inputs_give_the_same_bits() {
     let trials = trials(problem, 5);
     let spec = LoopSpec {
         problem: *problem,
+        corners: Vec::new(),
         agents: 5,
         horizon: 20,
         batch: 2,
@@ -229,6 +300,7 @@ fn a_loop_that_is_too_large_says_what_to_do() {
     let (config, _) = policy(problem, None, 1.0);
     let spec = LoopSpec {
         problem: *problem,
+        corners: Vec::new(),
         agents: 100_000,
         horizon: 20,
         batch: 2,
@@ -253,6 +325,7 @@ fn a_batch_that_does_not_fit_at_once_is_run_in_portions() {
     let run = |together: usize| {
         let spec = LoopSpec {
             problem: *problem,
+            corners: Vec::new(),
             agents: 5,
             horizon: 20,
             batch: together,
@@ -281,6 +354,7 @@ fn forms_without_kernels_are_refused_by_name() {
         let (config, _) = policy(entry.problem, None, 1.0);
         let spec = LoopSpec {
             problem: form(entry.problem),
+            corners: Vec::new(),
             agents: 4,
             horizon: 5,
             batch: 1,

@@ -4,15 +4,18 @@
 /// precision can tell.
 const NEGLIGIBLE: f64 = 1e-9;
 
-/// The inverse of the matrix with `1 + 2p` on the diagonal and `−p` beside it on the interior of a
-/// line of `n` points, zero on its ends: how far from the diagonal it counts, and
-/// [offset + band, cell] of it.
+/// How far from its diagonal the inverse of the matrix with `1 + 2p` on the diagonal and `−p` beside it
+/// counts, on the interior of a line of `n` points.
 ///
 /// Its entries fall off by λ per cell, λ + 1/λ = (1 + 2p)/p.
-pub fn banded_inverse(n: usize, p: f64) -> (usize, Vec<f64>) {
+pub fn band_of_inverse(n: usize, p: f64) -> usize {
     let half = (1.0 + 2.0 * p) / (2.0 * p);
     let falloff = half - (half * half - 1.0).sqrt();
-    let band = ((NEGLIGIBLE.ln() / falloff.ln()).ceil() as usize).min(n - 1);
+    ((NEGLIGIBLE.ln() / falloff.ln()).ceil() as usize).min(n - 1)
+}
+
+/// That inverse, [offset + band, cell], zero on the line's ends.
+pub fn banded_inverse(n: usize, p: f64, band: usize) -> Vec<f64> {
     let mut table = vec![0.0; (2 * band + 1) * n];
     for unit in 1..n - 1 {
         for (j, value) in inverse_column(n, p, unit).into_iter().enumerate() {
@@ -22,7 +25,7 @@ pub fn banded_inverse(n: usize, p: f64) -> (usize, Vec<f64>) {
             }
         }
     }
-    (band, table)
+    table
 }
 
 /// Elimination for the unit vector of an interior point.
@@ -48,7 +51,8 @@ mod tests {
     #[test]
     fn the_banded_inverse_inverts() {
         for p in [1.0, 0.05] {
-            let (n, (band, table)) = (100, banded_inverse(100, p));
+            let (n, band) = (100, band_of_inverse(100, p));
+            let table = banded_inverse(n, p, band);
             let entry = |j: usize, k: usize| match j.abs_diff(k) <= band {
                 true => table[(k + band - j) * n + j],
                 false => 0.0,

@@ -59,8 +59,46 @@ pub trait FieldKernel: Debug + Send + Sync {
         Vec::new()
     }
 
+    /// What changes with the coefficients of the equation, for a form of the problem that it
+    /// [covers](Self::cover): always the same numbers and tables, in the same order and size. Without
+    /// any, coefficients cannot be drawn.
+    fn varying(&self, _form: &Problem) -> Vec<Varying> {
+        Vec::new()
+    }
+
+    /// Makes its tables large enough for another form.
+    fn cover(&mut self, _form: &Problem) {}
+
     /// Its constants, tables and room. `WORK` in the pool is expected of every kernel.
     fn declare(&self, shader: &mut Declaration);
+}
+
+/// What a kernel reads by a function of that name.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Varying {
+    /// `name()`
+    Number(&'static str, f64),
+    /// `name(k)`
+    Table(&'static str, Vec<f64>),
+}
+
+impl Varying {
+    /// All of it.
+    pub fn values(&self) -> &[f64] {
+        match self {
+            Self::Number(_, value) => std::slice::from_ref(value),
+            Self::Table(_, values) => values,
+        }
+    }
+}
+
+/// That kernels have the coefficients of one form among their constants.
+pub fn no_family(problem: &Problem) -> NotImplemented {
+    NotImplemented {
+        part: "the GPU kernels",
+        form: format!("{} with coefficients that episodes draw", problem.name),
+        remedy: "give each coefficient one value, or train with --backend flex",
+    }
 }
 
 /// That a form of a problem has no kernels.

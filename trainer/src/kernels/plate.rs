@@ -1,7 +1,7 @@
 //! Diffusion on a square plate.
 
-use super::banded::banded_inverse;
-use super::{Declaration, FieldKernel, no_kernels, one_step};
+use super::banded::{band_of_inverse, banded_inverse};
+use super::{Declaration, FieldKernel, Varying, no_kernels, one_step};
 use problem::published::heat_2d::{Equation, equation};
 use problem::{NotImplemented, Problem};
 
@@ -12,7 +12,9 @@ pub fn heat(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
     if rows != columns || spacing[0] != spacing[1] {
         return Err(no_kernels(problem));
     }
-    Ok(Box::new(Plate::new(problem)))
+    let mut plate = Plate { band: 0 };
+    plate.cover(problem);
+    Ok(Box::new(plate))
 }
 
 /// One step of the heat equation on a plate, `z⁺ = P (z P + W) + W` with `W = Δt/2 · f A⁻¹`.
@@ -20,33 +22,15 @@ pub fn heat(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
 pub struct Plate {
     /// Cells to each side of the diagonals that count.
     pub band: usize,
-    /// P, [offset + band, point], zero on the edges.
-    pub step: Vec<f64>,
-    /// A⁻¹, likewise.
-    pub inverse: Vec<f64>,
 }
 
-impl Plate {
-    /// Peaceman–Rachford with the published spacing.
-    fn new(problem: &Problem) -> Self {
-        let n = problem.grid.points[1];
-        let Equation {
-            diffusivity,
-            spacing: [_, dx],
-        } = equation(problem);
-        let half = 0.5 * diffusivity * problem.control_interval / (dx * dx);
-        let (band, inverse) = banded_inverse(n, half);
-        // A = 1 − q D and C = 1 + q D, so P = C A⁻¹ = 2 A⁻¹ − 1.
-        let mut step: Vec<f64> = inverse.iter().map(|x| 2.0 * x).collect();
-        for x in &mut step[band * n + 1..(band + 1) * n - 1] {
-            *x -= 1.0;
-        }
-        Self {
-            band,
-            step,
-            inverse,
-        }
-    }
+/// Half of what a step diffuses, along one axis.
+fn half(problem: &Problem) -> f64 {
+    let Equation {
+        diffusivity,
+        spacing: [_, dx],
+    } = equation(problem);
+    0.5 * diffusivity * problem.control_interval / (dx * dx)
 }
 
 impl FieldKernel for Plate {
@@ -54,12 +38,30 @@ impl FieldKernel for Plate {
         include_str!("wgsl/plate.wgsl")
     }
 
+    /// P and A⁻¹ of Peaceman and Rachford's scheme, [offset + band, point], zero on the edges.
+    fn varying(&self, form: &Problem) -> Vec<Varying> {
+        let (n, band) = (form.grid.points[1], self.band);
+        let inverse = banded_inverse(n, half(form), band);
+        // A = 1 − q D and C = 1 + q D, so P = C A⁻¹ = 2 A⁻¹ − 1.
+        let mut step: Vec<f64> = inverse.iter().map(|x| 2.0 * x).collect();
+        for x in &mut step[band * n + 1..(band + 1) * n - 1] {
+            *x -= 1.0;
+        }
+        vec![
+            Varying::Table("half_step", step),
+            Varying::Table("inverse", inverse),
+        ]
+    }
+
+    fn cover(&mut self, form: &Problem) {
+        let band = band_of_inverse(form.grid.points[1], half(form));
+        self.band = self.band.max(band);
+    }
+
     fn declare(&self, shader: &mut Declaration) {
         let cells = shader.cells();
         shader.in_pool("WORK", cells);
         shader.count("BAND", self.band);
-        shader.table("STEP", &self.step);
-        shader.table("INVERSE", &self.inverse);
         shader.in_pool("FORCING", cells);
         shader.in_pool("PULLED", cells);
         let side = shader.agents() * shader.problem().grid.points[1];

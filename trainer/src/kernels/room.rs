@@ -1,6 +1,6 @@
 //! A density in a room, carried by fans.
 
-use super::{Declaration, FieldKernel, no_kernels, one_step};
+use super::{Declaration, FieldKernel, Varying, no_kernels, one_step};
 use problem::pde::density_2d::Transport;
 use problem::published::density_2d::{Equation, equation};
 use problem::{NotImplemented, Problem};
@@ -8,13 +8,21 @@ use problem::{NotImplemented, Problem};
 /// The published scheme; there are no kernels for the form that conserves mass.
 pub fn density(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
     one_step(problem)?;
-    match equation(problem) {
-        Equation::Carried(rates) => Ok(Box::new(Room(rates.within(problem.control_interval)))),
-        Equation::Conserved { .. } => Err(no_kernels(problem)),
+    match transport(problem) {
+        Some(transport) => Ok(Box::new(Room(transport))),
+        None => Err(no_kernels(problem)),
     }
 }
 
-/// What one step does.
+/// What one step does, where it carries the density.
+fn transport(problem: &Problem) -> Option<Transport> {
+    match equation(problem) {
+        Equation::Carried(rates) => Some(rates.within(problem.control_interval)),
+        Equation::Conserved { .. } => None,
+    }
+}
+
+/// The published scheme. Of what a step does only the mixing changes with coefficients.
 #[derive(Debug, Clone, PartialEq)]
 struct Room(Transport);
 
@@ -25,6 +33,14 @@ impl FieldKernel for Room {
 
     fn keeps_field_in_pool(&self) -> bool {
         false
+    }
+
+    fn varying(&self, form: &Problem) -> Vec<Varying> {
+        let mixing = transport(form).expect("forms of this kernel").mixing;
+        vec![
+            Varying::Number("staying", 1.0 - 4.0 * mixing),
+            Varying::Number("mixing", mixing),
+        ]
     }
 
     fn declare(&self, shader: &mut Declaration) {
@@ -44,8 +60,6 @@ impl FieldKernel for Room {
             );
         }
         shader.number("LONGEST", transport.displacement_max);
-        shader.number("STAY", 1.0 - 4.0 * transport.mixing);
-        shader.number("MIXING", transport.mixing);
         shader.number("DENSITY_MAX", transport.density_max);
         let (agents, horizon, threads) = (shader.agents(), shader.horizon(), shader.threads());
         shader.in_pool("WORK", 0);

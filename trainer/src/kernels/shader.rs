@@ -1,7 +1,7 @@
 //! The kernels' source for one loop: sizes become constants, each dense layer a product of its own.
 
 use super::spec::LoopSpec;
-use super::{Declaration, FieldKernel};
+use super::{Declaration, FieldKernel, Varying};
 use crate::adjoint::motion::KEEP_OUT_MARGIN;
 use crate::loss::{ORDER_FLOOR, TERMS, Term, late_steps};
 use crate::policy::{GAIN, LEAK};
@@ -106,12 +106,18 @@ impl Shader {
         rows.write(&mut source, spec);
         source.count("SWARM", CONDITIONS - 2);
         source.count("FIRST_ROW", CONDITIONS - 1);
+        let varying = field.varying(&spec.problem);
+        let form = match spec.corners.is_empty() {
+            true => constant(&mut source, &mut tables, &varying),
+            false => drawn(&mut source, &varying),
+        };
         let mut episode = Layout(CONDITIONS);
         for (name, size) in [
             ("SHARES", TERMS),
             ("PULLS", TERMS),
             ("INITIAL", cells),
             ("TARGET", cells),
+            ("FORM", form),
             ("START", agents * axes),
             ("DEATH", agents),
             ("CELLS", agents * axes),
@@ -189,6 +195,43 @@ impl Shader {
             pool,
         }
     }
+}
+
+/// What changes with coefficients, where all episodes have the same; needs no room in episodes.
+fn constant(source: &mut Source, tables: &mut Vec<f32>, varying: &[Varying]) -> usize {
+    for item in varying {
+        match item {
+            Varying::Number(name, value) => source.line(format_args!(
+                "fn {name}() -> f32 {{ return {:?}f; }}",
+                *value as f32
+            )),
+            Varying::Table(name, values) => {
+                let at = tables.len();
+                tables.extend(values.iter().map(|&x| x as f32));
+                source.line(format_args!(
+                    "fn {name}(k: u32) -> f32 {{ return tables[{at}u + k]; }}"
+                ));
+            }
+        }
+    }
+    0
+}
+
+/// The same where episodes bring their own; returns the room that it takes in an episode.
+fn drawn(source: &mut Source, varying: &[Varying]) -> usize {
+    let mut form = Layout(0);
+    for item in varying {
+        let at = form.take(item.values().len());
+        source.line(match item {
+            Varying::Number(name, _) => {
+                format!("fn {name}() -> f32 {{ return given(FORM_IN_EPISODE + {at}u); }}")
+            }
+            Varying::Table(name, _) => {
+                format!("fn {name}(k: u32) -> f32 {{ return given(FORM_IN_EPISODE + {at}u + k); }}")
+            }
+        });
+    }
+    form.0
 }
 
 /// Sizes, limits and the constants of the score.

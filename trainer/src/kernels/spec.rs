@@ -9,6 +9,9 @@ use problem::Problem;
 pub struct LoopSpec {
     /// The control problem.
     pub problem: Problem,
+    /// The outermost forms that episodes may have instead, with other coefficients; none where they have
+    /// the problem's, which then are constants.
+    pub corners: Vec<Problem>,
     /// Most agents in one episode.
     pub agents: usize,
     /// Steps per episode.
@@ -28,6 +31,7 @@ impl LoopSpec {
     pub fn of(plan: Plan) -> Self {
         Self {
             problem: *plan.problem,
+            corners: plan.corners.to_vec(),
             agents: plan.agents,
             horizon: plan.horizon,
             batch: plan.batch,

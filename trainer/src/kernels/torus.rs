@@ -1,6 +1,6 @@
 //! Equations on a square torus of 64 × 64 points, in Fourier modes.
 
-use super::{Declaration, FieldKernel, no_kernels};
+use super::{Declaration, FieldKernel, Varying, no_kernels};
 use crate::adjoint::physics::ks_2d::phi;
 use problem::pde::ks_2d::Stages;
 use problem::published::{ks_2d, turbulence_2d};
@@ -23,7 +23,8 @@ pub fn flame(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> 
 /// Decaying turbulence.
 pub fn vortices(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
     fits(problem)?;
-    Ok(Box::new(Vortices::new(problem)))
+    let advection = turbulence_2d::equation(problem).advection;
+    Ok(Box::new(Vortices { advection }))
 }
 
 /// Refuses grids of another size.
@@ -127,22 +128,6 @@ impl FieldKernel for Flame {
 pub struct Vortices {
     /// Strength of the advection.
     pub advection: f64,
-    /// ν |k|² per mode.
-    pub damping: Vec<f64>,
-}
-
-impl Vortices {
-    /// The scheme of the problem or its variant.
-    fn new(problem: &Problem) -> Self {
-        let turbulence_2d::Equation {
-            viscosity,
-            advection,
-        } = turbulence_2d::equation(problem);
-        Self {
-            advection,
-            damping: squares(problem).iter().map(|q| viscosity * q).collect(),
-        }
-    }
 }
 
 impl FieldKernel for Vortices {
@@ -169,10 +154,16 @@ impl FieldKernel for Vortices {
         actuator(problem, place)
     }
 
+    /// ν |k|² per mode.
+    fn varying(&self, form: &Problem) -> Vec<Varying> {
+        let viscosity = turbulence_2d::equation(form).viscosity;
+        let damping = squares(form).iter().map(|q| viscosity * q).collect();
+        vec![Varying::Table("damping", damping)]
+    }
+
     fn declare(&self, shader: &mut Declaration) {
         declare(shader);
         shader.number("ADVECTION", self.advection);
-        shader.table("DAMPING", &self.damping);
     }
 }
 

@@ -11,6 +11,7 @@ pub mod heat_1d;
 pub mod heat_2d;
 pub mod ks_1d;
 pub mod ks_2d;
+pub mod mixed;
 mod spectral;
 pub mod torus;
 pub mod turbulence_2d;

@@ -23,7 +23,7 @@ fn advance(step: u32) {
             }
             let z = pool[FIELD_AT + j];
             let bend = pool[FIELD_AT + j - 1u] + pool[FIELD_AT + j + 1u] - 2.0 * z;
-            pushed = z + EXPLICIT_RATIO * bend + DT * (GROWTH * z * (1.0 - z) + force);
+            pushed = z + explicit_ratio() * bend + DT * (growth() * z * (1.0 - z) + force);
         }
         pool[WORK_AT + j] = pushed;
     }
@@ -46,7 +46,7 @@ fn implicit(j: u32) -> f32 {
     var sum = 0.0;
     for (var k = 0u; k <= 2u * BAND; k++) {
         let other = u32(clamp(i32(j + k) - i32(BAND), 0, i32(CELLS) - 1));
-        sum += tables[INVERSE_IN_TABLES + k * CELLS + j] * pool[WORK_AT + other];
+        sum += inverse(k * CELLS + j) * pool[WORK_AT + other];
     }
     return sum;
 }
@@ -80,7 +80,7 @@ fn advance_adjoint(step: u32) {
             bend += 2.0 * g;
         }
         let z = states[state_of(step) + j];
-        pool[WORK_AT + j] = g * (1.0 + DT * GROWTH * (1.0 - 2.0 * z)) + EXPLICIT_RATIO * bend;
+        pool[WORK_AT + j] = g * (1.0 + DT * growth() * (1.0 - 2.0 * z)) + explicit_ratio() * bend;
     }
     for (var item = tid; item < swarm * LANES; item += THREADS) {
         let agent = item / LANES;

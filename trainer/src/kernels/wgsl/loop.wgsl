@@ -5,8 +5,8 @@
 
 @group(0) @binding(0) var<storage, read> parameters: array<f32>;
 @group(0) @binding(1) var<storage, read> tables: array<f32>;
-// [episodes, EPISODE]: conditions | shares | pulls | initial field | target | start positions | steps of
-// death | of agents that stay where they are: cells | what the field's kernel knows of each. There is room
+// [episodes, EPISODE]: conditions | shares | pulls | initial field | target | what the field's kernel makes of
+// coefficients, where episodes have their own | start positions | steps of death | of agents that stay where they are: cells | what the field's kernel knows of each. There is room
 // for AGENTS agents in each.
 @group(0) @binding(2) var<storage, read> episodes: array<u32>;
 // [episodes, horizon + 1, field | positions]

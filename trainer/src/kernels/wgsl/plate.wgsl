@@ -6,8 +6,8 @@
 // with f = Σ_i u_i k_i(x) k_i(y). P and A⁻¹ fall off from their diagonals: the tables hold a band of
 // each, [offset, point], zero on the edges.
 
-fn banded(table: u32, k: u32, j: u32) -> f32 {
-    return tables[table + k * POINTS_1 + j];
+fn banded(k: u32, j: u32) -> u32 {
+    return k * POINTS_1 + j;
 }
 
 fn within(j: u32, k: u32) -> u32 {
@@ -39,7 +39,7 @@ fn advance(step: u32) {
         let y = j % POINTS_1;
         var sum = 0.0;
         for (var k = 0u; k <= 2u * BAND; k++) {
-            sum += banded(STEP_IN_TABLES, k, y) * pool[FIELD_AT + j - y + within(y, k)];
+            sum += half_step(banded(k, y)) * pool[FIELD_AT + j - y + within(y, k)];
         }
         pool[WORK_AT + j] = sum;
     }
@@ -50,7 +50,7 @@ fn advance(step: u32) {
         var sum = 0.0;
         for (var k = 0u; k <= 2u * BAND; k++) {
             let other = note(ALONG_IN_SCRATCH) + item - y + within(y, k);
-            sum += banded(INVERSE_IN_TABLES, k, y) * scratch[other];
+            sum += inverse(banded(k, y)) * scratch[other];
         }
         scratch[note(SPREAD_IN_SCRATCH) + item] = sum;
     }
@@ -69,7 +69,7 @@ fn advance(step: u32) {
         let x = j / POINTS_1;
         var z = pool[FORCING_AT + j];
         for (var k = 0u; k <= 2u * BAND; k++) {
-            z += banded(STEP_IN_TABLES, k, x) * pool[WORK_AT + within(x, k) * POINTS_1 + j % POINTS_1];
+            z += half_step(banded(k, x)) * pool[WORK_AT + within(x, k) * POINTS_1 + j % POINTS_1];
         }
         pool[FIELD_AT + j] = z;
         states[state_of(step + 1u) + j] = z;
@@ -96,7 +96,7 @@ fn advance_adjoint(step: u32) {
         let x = j / POINTS_1;
         var g = 0.0;
         for (var k = 0u; k <= 2u * BAND; k++) {
-            g += banded(STEP_IN_TABLES, k, x) * pool[G_FIELD_AT + within(x, k) * POINTS_1 + j % POINTS_1];
+            g += half_step(banded(k, x)) * pool[G_FIELD_AT + within(x, k) * POINTS_1 + j % POINTS_1];
         }
         pool[WORK_AT + j] = g;
         // What W is pulled by.
@@ -109,8 +109,8 @@ fn advance_adjoint(step: u32) {
         var g_forcing = 0.0;
         for (var k = 0u; k <= 2u * BAND; k++) {
             let other = j - y + within(y, k);
-            g += banded(STEP_IN_TABLES, k, y) * pool[WORK_AT + other];
-            g_forcing += banded(INVERSE_IN_TABLES, k, y) * pool[FORCING_AT + other];
+            g += half_step(banded(k, y)) * pool[WORK_AT + other];
+            g_forcing += inverse(banded(k, y)) * pool[FORCING_AT + other];
         }
         pool[G_FIELD_AT + j] = g;
         pool[PULLED_AT + j] = 0.5 * DT * g_forcing;

@@ -88,7 +88,7 @@ fn advance(step: u32) {
         let column = j % POINTS_1;
         let at = note(CARRIED_IN_SCRATCH) + clamp(row, 2u, POINTS_0 - 3u) * POINTS_1
             + clamp(column, 2u, POINTS_1 - 3u);
-        let z = clamp(STAY * scratch[at] + MIXING * (scratch[at - POINTS_1] + scratch[at + POINTS_1]
+        let z = clamp(staying() * scratch[at] + mixing() * (scratch[at - POINTS_1] + scratch[at + POINTS_1]
             + scratch[at - 1u] + scratch[at + 1u]), 0.0, DENSITY_MAX);
         states[there + j] = z;
         score_error(step, z - target_at(j));
@@ -201,7 +201,7 @@ fn advance_adjoint(step: u32) {
         var g_wind = vec2<f32>();
         if inner(row, column, 1u) {
             let from_mixed = note(CARRIED_IN_SCRATCH) + j;
-            g = STAY * scratch[from_mixed] + MIXING * (scratch[from_mixed - POINTS_1]
+            g = staying() * scratch[from_mixed] + mixing() * (scratch[from_mixed - POINTS_1]
                 + scratch[from_mixed + POINTS_1] + scratch[from_mixed - 1u] + scratch[from_mixed + 1u]);
             let free = way(step, row, column);
             d = shortened(free);

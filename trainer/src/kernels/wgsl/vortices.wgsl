@@ -34,10 +34,6 @@ fn to_rate(k: u32, shift: u32) -> vec2<f32> {
     return select(vec2(0.0), times(conjugate(phase(mode_waves(k), shift)), factor), carried(k));
 }
 
-fn damping(k: u32) -> f32 {
-    return coefficient(DAMPING_IN_TABLES, k);
-}
-
 fn rate(w: Eight, force: Eight, stage: u32) -> Eight {
     var sum: Eight;
     for (var k = 0u; k < 8u; k++) {
@@ -62,7 +58,7 @@ fn rate(w: Eight, force: Eight, stage: u32) -> Eight {
     }
     real_part(&sum);
     for (var k = 0u; k < 8u; k++) {
-        sum[k] += force[k] - damping(k) * w[k];
+        sum[k] += force[k] - damping(mode(k)) * w[k];
     }
     return sum;
 }
@@ -72,7 +68,7 @@ fn rate_adjoint(g_rate: Eight, stage: u32) -> Eight {
     real_part(&g_sum);
     var g: Eight;
     for (var k = 0u; k < 8u; k++) {
-        g[k] = -damping(k) * g_rate[k];
+        g[k] = -damping(mode(k)) * g_rate[k];
     }
     for (var shift = 0u; shift < 4u; shift++) {
         var z: Eight;
