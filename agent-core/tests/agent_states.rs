@@ -239,6 +239,7 @@ proptest! {
         header.limits.governor = Some(Governor {
             growth: 2.0,
             floor: 1e-45,
+            band: 1e-45,
         });
         let blob = sample::blob(&header, &plane_layers(3));
         let policy = Policy::parse(bytes(&blob)).unwrap();

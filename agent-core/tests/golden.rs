@@ -130,8 +130,8 @@ const FILES: [Golden; 10] = [
     ),
     golden!(
         "format-5-line.policy",
-        |h| h.network.remembered() == 2 && h.limits.governor == GOVERNOR,
-        0xcd78_a26b
+        |h| h.network.remembered() == 2 && h.limits.governor == BANDED,
+        0x016d_3513
     ),
     golden!(
         "format-5-int8-plane.policy",
@@ -144,6 +144,14 @@ const FILES: [Golden; 10] = [
 const GOVERNOR: Option<Governor> = Some(Governor {
     growth: 1.01,
     floor: 0.125,
+    band: 0.0,
+});
+
+/// That of the file of format 5.
+const BANDED: Option<Governor> = Some(Governor {
+    growth: 1.01,
+    floor: 0.125,
+    band: 0.25,
 });
 
 #[test]
@@ -186,19 +194,34 @@ fn what_was_read_is_written_again_to_the_byte() {
     assert_eq!(compared, 1);
 }
 
-/// Otherwise their actions would say nothing about it.
+/// Otherwise their actions would say nothing about it, nor about their bands.
 #[test]
 fn the_governors_of_the_files_have_something_to_do() {
-    let governed = FILES.iter().filter(|g| g.bytes[8] == 4);
-    for golden in governed {
+    let mut compared = [0; 2];
+    for golden in &FILES {
         let read = sample::read(golden.bytes);
         let policy = Policy::parse(bytes(&read)).unwrap();
-        let mut header = policy.header().clone();
-        header.limits.governor = None;
-        let ungoverned = blob(&header, &unpacked(&policy));
-        let actions = walk(&Policy::parse(bytes(&ungoverned)).unwrap());
-        assert_ne!(actions, golden.actions, "{}", golden.name);
+        let Some(governor) = policy.header().limits.governor else {
+            continue;
+        };
+        let other = |governor| {
+            let mut header = policy.header().clone();
+            header.limits.governor = governor;
+            let other = blob(&header, &unpacked(&policy));
+            walk(&Policy::parse(bytes(&other)).unwrap())
+        };
+        assert_ne!(other(None), golden.actions, "{}", golden.name);
+        compared[0] += 1;
+        if governor.band > 0.0 {
+            let bandless = Governor {
+                band: 0.0,
+                ..governor
+            };
+            assert_ne!(other(Some(bandless)), golden.actions, "{}", golden.name);
+            compared[1] += 1;
+        }
     }
+    assert_eq!(compared, [3, 1]);
 }
 
 /// A line with a small network.
@@ -224,7 +247,7 @@ fn small_line() -> Header<'static> {
 fn write_the_files_of_format_5() {
     assert_eq!(FORMAT, 5);
     let mut line = remembering(small_line(), 2);
-    line.limits.governor = GOVERNOR;
+    line.limits.governor = BANDED;
     let int8_plane = remembering(int8_plane_header(), 3);
     for (name, header) in [("line", line), ("int8-plane", int8_plane)] {
         let blob = blob(&header, &layers_for(&header, 3));

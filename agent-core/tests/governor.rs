@@ -9,6 +9,16 @@ use sample::{Layer, Shown, blob, bytes, dense, header, plane_header};
 /// An agent in the middle of its domain whose first output has the field's sign; the others are 0.5.
 /// All are those of one dense layer.
 fn with_agent(force: bool, axes: u8, test: impl FnOnce(&mut dyn FnMut(Call) -> Action)) {
+    with_banded(0.0, force, axes, test);
+}
+
+/// The same with a band.
+fn with_banded(
+    band: f32,
+    force: bool,
+    axes: u8,
+    test: impl FnOnce(&mut dyn FnMut(Call) -> Action),
+) {
     let mut header: Header = match axes {
         1 => header(8),
         _ => plane_header(),
@@ -19,6 +29,7 @@ fn with_agent(force: bool, axes: u8, test: impl FnOnce(&mut dyn FnMut(Call) -> A
     header.limits.governor = Some(Governor {
         growth: 1.25,
         floor: 0.125,
+        band,
     });
     if !force {
         header.limits.force = None;
@@ -107,5 +118,17 @@ fn blind_steps_are_not_remembered_and_a_reset_forgets() {
         call(Reset);
         assert_eq!(call(See(0.3)).force, first);
         assert_eq!(call(See(-0.3)).force, -0.5 * first);
+    });
+}
+
+#[test]
+fn within_its_band_a_force_that_turns_round_is_hardly_eased() {
+    with_banded(0.25, true, 1, |call| {
+        let small = call(See(0.001)).force;
+        let turned = call(See(-0.001)).force;
+        assert!((-small..-0.99 * small).contains(&turned), "{turned}");
+        let large = call(See(-3.0)).force;
+        let turned = call(See(3.0)).force;
+        assert!((0.5..0.6).contains(&(turned / -large)), "{turned}");
     });
 }

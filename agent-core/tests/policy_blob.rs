@@ -65,8 +65,8 @@ fn older(blob: &(Vec<u32>, usize), format: usize) -> (Vec<u32>, usize) {
     let mut room = [0; 512];
     let second = postcard::to_slice(&extension, &mut room).unwrap();
     let third = first + second.len();
-    let fifth = word(12) - 1;
-    assert_eq!(from[PROLOGUE + fifth], 0, "no memory");
+    let fifth = word(12) - 5;
+    assert_eq!(from[PROLOGUE + fifth..][..5], [0; 5], "no memory, no band");
     let fourth = fifth - 1;
     if format < 4 {
         assert_eq!(from[PROLOGUE + fourth], 0, "no governor");
@@ -142,12 +142,12 @@ fn the_format_does_not_change_by_accident() {
     let remembering = self::blob(&remembering, &layers_for(&remembering, 1));
     let written = [blob, plane(1), convolved(1), int8, governed, remembering].map(digest);
     let expected = [
-        (46_256, 0x30a4_da1a),
-        (4_592, 0x2dff_e26e),
-        (5_664, 0xc88a_2f48),
-        (13_256, 0xc4e3_22b1),
-        (46_256, 0x8e77_ee4c),
-        (46_768, 0x4e8c_2541),
+        (46_256, 0xf9f3_d79b),
+        (4_592, 0x0a91_e855),
+        (5_664, 0x0cab_7047),
+        (13_256, 0x0e38_63fc),
+        (46_256, 0x4720_e3cd),
+        (46_768, 0x6d1d_d492),
     ];
     assert_eq!(written, expected, "{written:#x?}");
 }
@@ -155,14 +155,14 @@ fn the_format_does_not_change_by_accident() {
 /// The published 1D policy with a governor.
 fn governed_header() -> Header<'static> {
     let mut header = header(20);
-    header.limits.governor = governor(1.5, 0.25);
+    header.limits.governor = governor(1.5, 0.25, 0.0);
     header
 }
 
 #[test]
 fn extensions_follow_the_header_of_format_1() {
     let mut header = remembering(plane_header(), 2);
-    header.limits.governor = governed_header().limits.governor;
+    header.limits.governor = governor(1.5, 0.25, 0.75);
     header.limits.force_rate = Some(3.0);
     let blob = blob(&header, &layers_for(&header, 1));
     let bytes = bytes(&blob);
@@ -188,10 +188,11 @@ fn extensions_follow_the_header_of_format_1() {
     let mut fourth = vec![1];
     fourth.extend(1.5f32.to_le_bytes());
     fourth.extend(0.25f32.to_le_bytes());
-    // Format 5: two numbers, half the leak, the gain.
+    // Format 5: two numbers, half the leak, the gain; then the governor's band.
     let mut fifth = vec![1, 2];
-    fifth.extend(0.05f32.to_le_bytes());
-    fifth.extend(0.3f32.to_le_bytes());
+    for value in [0.05, 0.3, 0.75f32] {
+        fifth.extend(value.to_le_bytes());
+    }
     let fourth_end = end - fifth.len();
     assert_eq!(bytes[fourth_end..end], fifth);
     let third_end = fourth_end - fourth.len();
@@ -505,22 +506,31 @@ fn every_field_that_cannot_be_run_is_named() {
             h.limits.velocity_rate = Some(f32::NAN)
         }),
         ("limits.governor.growth", |h| {
-            h.limits.governor = governor(0.999, 0.5)
+            h.limits.governor = governor(0.999, 0.5, 0.0)
         }),
         ("limits.governor.growth", |h| {
-            h.limits.governor = governor(2.001, 0.5)
+            h.limits.governor = governor(2.001, 0.5, 0.0)
         }),
         ("limits.governor.growth", |h| {
-            h.limits.governor = governor(f32::NAN, 0.5)
+            h.limits.governor = governor(f32::NAN, 0.5, 0.0)
         }),
         ("limits.governor.floor", |h| {
-            h.limits.governor = governor(1.0, 0.0)
+            h.limits.governor = governor(1.0, 0.0, 0.0)
         }),
         ("limits.governor.floor", |h| {
-            h.limits.governor = governor(2.0, 1.001)
+            h.limits.governor = governor(2.0, 1.001, 0.0)
         }),
         ("limits.governor.floor", |h| {
-            h.limits.governor = governor(1.5, f32::NAN)
+            h.limits.governor = governor(1.5, f32::NAN, 0.0)
+        }),
+        ("limits.governor.band", |h| {
+            h.limits.governor = governor(1.5, 0.5, -0.001)
+        }),
+        ("limits.governor.band", |h| {
+            h.limits.governor = governor(1.5, 0.5, 1.001)
+        }),
+        ("limits.governor.band", |h| {
+            h.limits.governor = governor(1.5, 0.5, f32::NAN)
         }),
         ("probe.position", |h| {
             h.probe = Some(Probe {
@@ -614,8 +624,46 @@ fn every_field_that_cannot_be_run_is_named() {
     }
 }
 
-fn governor(growth: f32, floor: f32) -> Option<Governor> {
-    Some(Governor { growth, floor })
+fn governor(growth: f32, floor: f32, band: f32) -> Option<Governor> {
+    Some(Governor {
+        growth,
+        floor,
+        band,
+    })
+}
+
+/// The last field of a header. Nobody can write one without a governor but by hand.
+#[test]
+fn a_band_is_read_from_0_to_1_and_refused_without_a_governor() {
+    let banded = |blob: &(Vec<u32>, usize), band: f32| {
+        let (mut words, length) = blob.clone();
+        let end = PROLOGUE + words[3] as usize;
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+        bytes[end - 4..end].copy_from_slice(&band.to_le_bytes());
+        resealed(words, length)
+    };
+    let read = |blob: &(Vec<u32>, usize)| {
+        Policy::parse(bytes(blob)).map(|policy| policy.header().limits.governor)
+    };
+    let refused = Err(PolicyError::Field {
+        name: FieldName::Band,
+        fault: Fault::NotABand,
+    });
+    let governed = blob(&governed_header(), &layers(20, 1));
+    let ungoverned = published(1);
+    assert_eq!(read(&banded(&ungoverned, 0.0)), Ok(None));
+    for band in [0.0, 1e-45, 0.2, 1.0] {
+        assert_eq!(
+            read(&banded(&governed, band)),
+            Ok(governor(1.5, 0.25, band))
+        );
+    }
+    for band in [1e-45, 0.2, 1.0, -0.0, f32::NAN] {
+        assert_eq!(read(&banded(&ungoverned, band)), refused, "{band}");
+    }
+    for band in [-0.0, -0.2, 1.0001, f32::INFINITY, f32::NAN] {
+        assert_eq!(read(&banded(&governed, band)), refused, "{band}");
+    }
 }
 
 fn disc(x: f32, radius: f32) -> Disc {

@@ -37,11 +37,11 @@ fn flipped(blob: &(Vec<u32>, usize), byte: usize, bit: usize) -> (Vec<u32>, usiz
 }
 
 /// Where a blob's probe ends with what is expected. Behind it the header says that there is no governor,
-/// and what memory there is.
+/// what memory there is, and no band.
 fn probe_end(blob: &(Vec<u32>, usize)) -> usize {
     let policy = Policy::parse(bytes(blob)).unwrap();
     let memory = policy.header().network.memory.map_or(1, |_| 10);
-    PROLOGUE + blob.0[3] as usize - 1 - memory
+    PROLOGUE + blob.0[3] as usize - 1 - memory - 4
 }
 
 #[test]

@@ -19,6 +19,7 @@ fn policies() -> Vec<(Vec<u32>, usize)> {
     rated.limits.governor = Some(Governor {
         growth: 1.01,
         floor: 0.25,
+        band: 0.2,
     });
     let remembering = remembering(rated.clone(), 3);
     let mut int8_plane = int8_plane_header();

@@ -419,6 +419,7 @@ mod tests {
         let given = Some(Governor {
             growth: 1.25,
             floor: 0.5,
+            band: 0.2,
         });
         let governed = shipped.governed(given).unwrap();
         assert_eq!(governor(&governed), given);

@@ -24,14 +24,15 @@ const FAIL_SAFE_PERIODS: u32 = 20;
 
 /// What exported policies get unless something else is asked for: eased outputs are whole again after
 /// at most 700 steps without overshoot.
-pub const GOVERNOR: Governor = governor(1.01);
+pub const GOVERNOR: Governor = governor(1.01, 0.0);
 
-/// A governor of this growth. Its floor is so low that only a loop gain of a thousand would need a lower
-/// one.
-pub const fn governor(growth: f32) -> Governor {
+/// A governor of this growth and band. Its floor is so low that only a loop gain of a thousand would need
+/// a lower one.
+pub const fn governor(growth: f32, band: f32) -> Governor {
     Governor {
         growth,
         floor: 1.0 / 1024.0,
+        band,
     }
 }
 

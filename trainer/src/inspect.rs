@@ -132,11 +132,20 @@ pub fn describe(file: &PolicyFile, entries: &Entries) -> Result<String> {
             line("rate", format!("{name} changes by at most {rate} a second"))?;
         }
     }
-    if let Some(Governor { growth, floor }) = limits.governor {
+    if let Some(Governor {
+        growth,
+        floor,
+        band,
+    }) = limits.governor
+    {
+        let beyond = match band {
+            0.0 => String::new(),
+            _ => format!(" beyond {band}"),
+        };
         line(
             "governor",
             format!(
-                "eases what overshoots, to 1/{} at least; back by {growth} a step",
+                "eases what overshoots{beyond}, to 1/{} at least; back by {growth} a step",
                 1.0 / floor
             ),
         )?;

@@ -22,6 +22,7 @@ use trainer::swarm::Size;
 fn small(config: &mut TrainConfig) {
     config.batch = 3;
     config.hardening.agents = vec![Size::of(2), Size::between(3, 5)];
+    config.hardening.physics = vec!["nu=0.1..0.4".parse().unwrap()];
     config.horizon = 5;
     config.validate_every = 4;
     config.validation_episodes = 6;
@@ -200,6 +201,21 @@ fn refusals_say_what_and_what_to_do() {
         (&["train", "heat-1d", "--lr", "-1"], &["--lr"]),
         (&["train", "heat-1d", "--agents", "0"], &["--agents"]),
         (
+            &["train", "heat-1d", "--physics", "nu=0.4..0.1"],
+            &["--physics", "nu=0.4..0.1", "nu=0.0025..0.01"],
+        ),
+        (
+            &[
+                "train",
+                "fkpp-1d",
+                "--physics",
+                "mu=0.1..0.4",
+                "--out",
+                &at("none"),
+            ],
+            &["--physics", "'mu'", "nu (diffusivity"],
+        ),
+        (
             &["export", &at("none"), "-o", &at("p")],
             &["none", "train first"],
         ),
@@ -209,7 +225,18 @@ fn refusals_say_what_and_what_to_do() {
         ),
         (
             &["export", &at("file"), "-o", &at("p"), "--governor", "3"],
-            &["--governor", "1 to 2", "off"],
+            &["--governor", "1 to 2", "0 to 1", "off"],
+        ),
+        (
+            &[
+                "export",
+                &at("file"),
+                "-o",
+                &at("p"),
+                "--governor",
+                "1.01,2",
+            ],
+            &["--governor", "1 to 2", "0 to 1", "off"],
         ),
         (
             &["oracle", "heat-1d", "--crash", "1.5"],
@@ -395,11 +422,11 @@ fn a_policy_is_exported_whole_and_inspected() {
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    // 40·64 + 64·64 + 8·32 + 32·32 + 96·32 + 32·2 products; as many weights and 226 biases.
+    // 42·64 + 64·64 + 8·32 + 32·32 + 96·32 + 32·6 products; as many weights and 230 biases.
     for word in [
         "heat-1d",
-        "11072 multiply",
-        "11298",
+        "11328 multiply",
+        "11558",
         "±40",
         "±2",
         "every 1000 µs",
@@ -441,7 +468,14 @@ fn a_policy_is_exported_whole_and_inspected() {
     let again = folder.path().join("again.policy");
     for (flags, expected) in [
         (&["--weights", "int8"][..], Some("back by 1.01 a step")),
-        (&["--governor", "1.5"], Some("back by 1.5 a step")),
+        (
+            &["--governor", "1.5"],
+            Some("eases what overshoots, to 1/1024 at least; back by 1.5 a step"),
+        ),
+        (
+            &["--governor", "1.005,0.2"],
+            Some("eases what overshoots beyond 0.2, to 1/1024 at least; back by 1.005 a step"),
+        ),
         (&["--governor", "off"], None),
     ] {
         let from_to = [
@@ -490,7 +524,7 @@ fn tiny() -> trainer::recipe::Recipe {
 /// add a file of the new one. `WRITE_GOLDEN=1 cargo test -p trainer` writes it.
 #[test]
 fn checkpoints_of_this_format_are_read_for_ever() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-4.training");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-5.training");
     let engine = Engine::Host(Device::flex());
     if std::env::var_os("WRITE_GOLDEN").is_some() {
         let folder = tempfile::tempdir().unwrap();
@@ -539,11 +573,11 @@ fn checkpoints_of_this_format_are_read_for_ever() {
 /// Formats of earlier versions are named, not called damaged.
 #[test]
 fn checkpoints_of_older_formats_are_named_by_their_number() {
-    for format in [2, 3] {
+    for format in [2, 3, 4] {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join(format!("tests/golden/format-{format}.training"));
         let message = Checkpoint::load(&golden).unwrap_err().to_string();
-        let expected = format!("format {format}, this trainer reads 4");
+        let expected = format!("format {format}, this trainer reads 5");
         assert!(message.contains(&expected), "{message}");
         assert!(message.contains("--from"), "{message}");
     }

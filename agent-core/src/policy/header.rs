@@ -266,6 +266,10 @@ pub struct Governor {
     pub growth: f32,
     /// The least share of an output that is left of it: above 0, at most 1.
     pub floor: f32,
+    /// The share of the limit against which outputs are small that change sign without easing much: 0
+    /// to 1. New in format 5.
+    #[serde(skip)]
+    pub band: f32,
 }
 
 /// A round place.
@@ -315,6 +319,8 @@ pub(super) struct Extension4 {
 pub(super) struct Extension5 {
     /// [`Network::memory`].
     pub memory: Option<Memory>,
+    /// [`Governor::band`]; 0 without a governor.
+    pub band: f32,
 }
 
 /// The agent's clock.
@@ -481,6 +487,22 @@ impl Limits {
         [west + x * (east - west), south + y * (north - south)]
     }
 
+    /// Gives the governor its band. One without a governor is not lost: [`check`](Self::check) refuses
+    /// what becomes of it.
+    pub(super) fn set_band(&mut self, band: f32) {
+        match &mut self.governor {
+            Some(governor) => governor.band = band,
+            None if band.to_bits() == 0 => (),
+            None => {
+                self.governor = Some(Governor {
+                    growth: 1.0,
+                    floor: 1.0,
+                    band: -1.0,
+                });
+            }
+        }
+    }
+
     /// Checks every field for an agent with so many axes.
     fn check(&self, axes: usize) -> Result<(), Complaint> {
         if self.force.is_some_and(|x| !positive(x)) {
@@ -495,12 +517,20 @@ impl Limits {
         if self.velocity_rate.is_some_and(|x| !positive(x)) {
             return field(FieldName::VelocityRate, Fault::NotPositive);
         }
-        if let Some(Governor { growth, floor }) = self.governor {
+        if let Some(Governor {
+            growth,
+            floor,
+            band,
+        }) = self.governor
+        {
             if !within(growth, 1.0, 2.0) {
                 return field(FieldName::Growth, Fault::NotOneToTwo);
             }
             if !within(floor, SMALLEST, 1.0) {
                 return field(FieldName::Floor, Fault::NotAShare);
+            }
+            if !within(band, 0.0, 1.0) {
+                return field(FieldName::Band, Fault::NotABand);
             }
         }
         let mut farthest = 0.0f32;
@@ -564,7 +594,10 @@ impl Header<'_> {
         let fourth = Extension4 {
             governor: self.limits.governor,
         };
-        let fifth = Extension5 { memory: *memory };
+        let fifth = Extension5 {
+            memory: *memory,
+            band: self.limits.governor.map_or(0.0, |governor| governor.band),
+        };
         (second, third, fourth, fifth)
     }
 

@@ -91,6 +91,7 @@ impl<'a> Reader<'a> {
             limits.governor = self.option(|r| Governor {
                 growth: r.float(),
                 floor: r.float(),
+                band: 0.0,
             });
         }
         if format > 4 {
@@ -99,6 +100,7 @@ impl<'a> Reader<'a> {
                 leak: r.float(),
                 gain: r.float(),
             });
+            limits.set_band(self.float());
         }
         header
     }
@@ -300,6 +302,7 @@ mod tests {
         if format > 4 {
             let (extension, left) = postcard::take_from_bytes::<Extension5>(rest)?;
             header.network.memory = extension.memory;
+            header.limits.set_band(extension.band);
             rest = left;
         }
         Ok((header, rest))
@@ -347,6 +350,7 @@ mod tests {
         header.limits.governor = Some(Governor {
             growth: 1.5,
             floor: 0.25,
+            band: 0.75,
         });
         header.network.memory = Some(Memory {
             floats: 2,

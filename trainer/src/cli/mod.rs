@@ -60,9 +60,10 @@ enum Command {
         #[arg(long, value_name = "FORM", default_value = "f32", value_parser = policy_file::encoding)]
         weights: Encoding,
         /// Ease off outputs that overshoot, as they do in larger swarms than were trained: by what the
-        /// ease grows back with every step (1 to 2), or off. Without this flag 1.01 for checkpoints, and
-        /// for policies what they have.
-        #[arg(long, value_name = "GROWTH|off", value_parser = governing)]
+        /// ease grows back with every step (1 to 2), and the share of the limit against which outputs
+        /// may change sign and hardly count (0 to 1, 0 unless given), or off. Without this flag 1.01 for
+        /// checkpoints, and for policies what they have.
+        #[arg(long, value_name = "GROWTH[,BAND]|off", value_parser = governing)]
         governor: Option<Governing>,
     },
     /// Print what a policy blob holds.
@@ -87,11 +88,14 @@ fn governing(text: &str) -> Result<Governing, &'static str> {
     if text == "off" {
         return Ok(Governing(None));
     }
-    match text.parse() {
-        Ok(growth) if (1.0..=2.0).contains(&growth) => {
-            Ok(Governing(Some(export::governor(growth))))
+    let (growth, band) = text.split_once(',').unwrap_or((text, "0"));
+    match (growth.parse(), band.parse::<f32>()) {
+        (Ok(growth), Ok(band)) if (1.0..=2.0).contains(&growth) && (0.0..=1.0).contains(&band) => {
+            Ok(Governing(Some(export::governor(growth, band))))
         }
-        _ => Err("give a growth from 1 to 2, like 1.01, or off"),
+        _ => Err(
+            "give a growth from 1 to 2 and perhaps a band from 0 to 1, like 1.01 or 1.005,0.2, or off",
+        ),
     }
 }
 

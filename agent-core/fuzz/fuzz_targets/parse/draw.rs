@@ -177,6 +177,7 @@ fn governor(header: &mut Header, script: &mut Script) {
     header.limits.governor = Some(Governor {
         growth: 1.0 + share(),
         floor: share(),
+        band: share(),
     });
 }
 
