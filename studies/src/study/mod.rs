@@ -5,6 +5,7 @@ mod cardinality;
 mod deployed;
 mod effort;
 mod failure;
+mod families;
 mod fidelity;
 mod fov;
 mod meanfield;
@@ -35,6 +36,7 @@ pub static ALL: &[&dyn Study] = &[
     &noise::Noise,
     &fov::FieldOfView,
     &physics::OtherPhysics,
+    &families::Families,
     &fidelity::Fidelity,
     &effort::Effort,
     &meanfield::MeanField,

@@ -1,4 +1,4 @@
-//! Fields that obey other coefficients than those the policies were trained on.
+//! Fields that obey other coefficients than the published ones.
 
 use super::{Scope, Study};
 use crate::cell::{Cell, Figure, Outcomes};
@@ -89,7 +89,7 @@ impl Study for OtherPhysics {
     }
 
     fn title(&self) -> &'static str {
-        "Physics that no policy was trained on"
+        "Other physics than the published"
     }
 
     fn cells(&self, scope: &Scope) -> anyhow::Result<Vec<Cell>> {
@@ -117,8 +117,9 @@ impl Study for OtherPhysics {
     fn conclude(&self, scope: &Scope, outcomes: &Outcomes) -> anyhow::Result<Findings> {
         let mut findings = Findings {
             about: vec![format!(
-                "The shipped policies, trained at ν = {} and ρ = {} (`fkpp-1d`) and ν = {:e} \
-                 (`turbulence-2d`) alone, on fields with other coefficients: {} and {} fresh episodes \
+                "The shipped policies on fields with other coefficients than the published ν = {} and ρ = {} \
+                 (`fkpp-1d`, trained from half of these to twice as much) and ν = {:e} (`turbulence-2d`, \
+                 trained with that alone): {} and {} fresh episodes \
                  a cell, the figure of the results table. Flows are warmed up at the viscosity that \
                  they are then controlled at. Stable means: no episode's field leaves the range of \
                  numbers, and the mean error is below that without control.",
