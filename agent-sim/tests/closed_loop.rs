@@ -2,7 +2,7 @@
 
 mod support;
 
-use agent_core::policy::{Encoding, Governor};
+use agent_core::policy::Encoding;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::ClosedLoop;
 use agent_sim::fault::Crash;
@@ -63,15 +63,11 @@ fn feedback_beats_no_control_and_losses_cost() {
     assert_eq!(score(&proportional).travel, 0.0);
 }
 
-/// The policy was trained with 8 agents and cannot know that there are 64.
+/// The policy was trained with 64 agents at most and cannot know that there are 512.
 #[test]
-fn a_governed_swarm_settles_where_it_is_eight_times_as_large() {
-    let governor = Governor {
-        growth: 1.01,
-        floor: 1.0 / 1024.0,
-    };
+fn a_governed_swarm_settles_where_it_is_eight_times_as_large_as_any_in_training() {
     let shipped = PolicyFile::shipped(&PROBLEM).unwrap();
-    let episodes = EpisodeSet::Fresh.episodes(&PROBLEM, 5, Some(4)).unwrap();
+    let episodes = EpisodeSet::Fresh.episodes(&PROBLEM, 5, Some(2)).unwrap();
     let error = |file: &PolicyFile, agents| {
         let policy = file.policy(&PROBLEM).unwrap();
         let experiment = experiment(Controller::Policy(&policy), agents);
@@ -79,13 +75,12 @@ fn a_governed_swarm_settles_where_it_is_eight_times_as_large() {
         runs.map(|score| score.unwrap().final_error).sum::<f64>() / episodes.len() as f64
     };
     let bare = shipped.governed(None).unwrap();
-    let governed = shipped.governed(Some(governor)).unwrap();
-    let small = governed.recoded(Encoding::Int8).unwrap();
-    assert!(error(&bare, 64) > 1e-2, "{}", error(&bare, 64));
-    assert!(error(&governed, 64) < 1e-3, "{}", error(&governed, 64));
-    assert!(error(&small, 64) < 1e-3, "{}", error(&small, 64));
+    let small = shipped.recoded(Encoding::Int8).unwrap();
+    assert!(error(&bare, 512) > 1e-2, "{}", error(&bare, 512));
+    assert!(error(&shipped, 512) < 1e-3, "{}", error(&shipped, 512));
+    assert!(error(&small, 512) < 1e-3, "{}", error(&small, 512));
     // Where it was trained there is little to ease.
-    let (before, after) = (error(&bare, 8), error(&governed, 8));
+    let (before, after) = (error(&bare, 8), error(&shipped, 8));
     assert!(after < 1.5 * before, "{before} before, {after} after");
 }
 

@@ -48,6 +48,8 @@ pub struct Settings {
     pub wide: Option<[usize; 2]>,
     /// Numbers that agents remember from step to step.
     pub memory: usize,
+    /// Whether agents do nothing, by construction, where there is nothing to do.
+    pub rests: bool,
     /// The loss.
     pub weights: &'static [(Term, f64)],
     /// Highest learning rate.
@@ -131,6 +133,7 @@ impl Settings {
         gains: [1.0, 1.0, 1.0],
         wide: None,
         memory: 0,
+        rests: false,
         weights: TRACKING,
         rate: 1e-3,
         batch: 32,
@@ -193,6 +196,9 @@ impl Settings {
         };
         let mut policy = PolicyConfig::new(problem, sight);
         policy.shape.memory = self.memory;
+        if self.rests {
+            policy.shape = policy.shape.resting();
+        }
         let mut recipe = Recipe {
             policy,
             train: TrainConfig {

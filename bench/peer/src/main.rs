@@ -122,6 +122,8 @@ fn write_inputs(header: &Header, patch: &[f32], network: &mut Network) {
             };
         }
     }
+    // An agent that has just begun remembers nothing.
+    features[sensing.channels.len() * window..].fill(0.0);
     let (low, high) = (header.limits.low[0], header.limits.high[0]);
     let scaled = (POSITION - low) / (high - low);
     let (sines, cosines) = position.split_at_mut(header.network.frequencies.len());
@@ -150,6 +152,8 @@ fn compare(header: &Header, outputs: &[f32], action: Action) {
     assert_eq!(action.mode, Mode::Active);
     let limits = [header.limits.force, header.limits.velocity];
     let ours = [action.force, action.velocity[0]];
+    // Before them: what it would remember.
+    let outputs = &outputs[2 * header.network.remembered()..];
     assert_eq!(outputs.len(), ours.len());
     for ((output, ours), limit) in outputs.iter().zip(ours).zip(limits) {
         let limit = limit.expect("a mobile agent with a force");

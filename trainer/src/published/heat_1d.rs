@@ -3,6 +3,7 @@
 use crate::adjoint::physics::heat_1d::{Heat1d, diffusion_ratio, implicit_inverse};
 use crate::entry::{Entry, Physics};
 use crate::kernels::{Kernels, line};
+use crate::loss::Term::{Bound, Collision, Effort, Final, Order, Track};
 use crate::recipe::{Quick, Settings};
 use crate::swarm::Size;
 use crate::tensor_step::{Advance, constant, second_difference};
@@ -17,9 +18,29 @@ pub static ENTRY: Entry = Entry {
     recipe: Settings {
         window: 20,
         gains: [0.3, 1.0, 0.0],
-        // Four need a way of their own; what eight learn holds for a thousand.
-        agents: &Size::each([4, 4, 8]),
-        steps: 1000,
+        memory: 2,
+        // Four and fewer need a way of their own, and the final error to be held to it: its logarithm
+        // alone would rather halve small errors.
+        weights: &[
+            (Track, 5.0),
+            (Final, 2000.0),
+            (Order, 1.0),
+            (Effort, 1e-6),
+            (Bound, 1.0),
+            (Collision, 0.1),
+        ],
+        batch: 48,
+        agents: &[
+            Size::of(4),
+            Size::of(4),
+            Size::of(4),
+            Size::of(6),
+            Size::of(8),
+            Size::of(16),
+            Size::between(3, 64),
+        ],
+        deaths: [0.5, 0.4, 0.7],
+        steps: 4500,
         quick: Quick {
             steps: 250,
             batch: 32,

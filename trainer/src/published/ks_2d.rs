@@ -4,7 +4,7 @@ use crate::adjoint::physics::ks_2d::Ks2d;
 use crate::entry::{Entry, Physics};
 use crate::kernels::{Kernels, torus};
 use crate::learn::Schedule;
-use crate::loss::Term::{Effort, Final, Track};
+use crate::loss::Term::{Effort, Final, Order, Track};
 use crate::recipe::{Authors, Quick, Settings};
 use crate::swarm::Size;
 use problem::published::ks_2d::PROBLEM;
@@ -18,13 +18,21 @@ pub static ENTRY: Entry = Entry {
     recipe: Settings {
         window: 16,
         gains: [0.2, 0.0, 0.0],
-        weights: &[(Track, 1.0), (Final, 10.0), (Effort, 1e-4)],
-        batch: 16,
+        memory: 8,
+        rests: true,
+        weights: &[(Track, 1.0), (Final, 10.0), (Order, 0.2), (Effort, 1e-4)],
+        batch: 24,
         pool: 48,
         substeps: Some(4),
-        agents: &Size::each([100, 100, 100, 100, 144, 256]),
+        agents: &[
+            Size::of(100),
+            Size::of(100),
+            Size::of(100),
+            Size::of(121),
+            Size::between(100, 400),
+        ],
         deaths: [0.3, 0.3, 1.0],
-        steps: 700,
+        steps: 1300,
         quick: Quick {
             steps: 80,
             batch: 4,

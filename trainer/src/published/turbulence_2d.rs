@@ -4,7 +4,7 @@ use crate::adjoint::physics::turbulence_2d::Turbulence2d;
 use crate::entry::{Entry, Physics};
 use crate::kernels::{Kernels, torus};
 use crate::learn::Schedule;
-use crate::loss::Term::{Effort, Final, Late};
+use crate::loss::Term::{Effort, Final, Late, Order};
 use crate::recipe::{Authors, Quick, Settings};
 use crate::swarm::Size;
 use problem::published::turbulence_2d::PROBLEM;
@@ -16,15 +16,24 @@ pub static ENTRY: Entry = Entry {
     recipe: Settings {
         window: 20,
         gains: [0.3, 0.0, 0.0],
-        weights: &[(Late, 1.0), (Final, 1.0), (Effort, 1e-5)],
+        memory: 8,
+        rests: true,
+        weights: &[(Late, 1.0), (Final, 1.0), (Order, 0.5), (Effort, 1e-5)],
         rate: 2e-3,
-        batch: 8,
+        batch: 24,
         pool: 64,
-        agents: &Size::each([49, 64, 64, 100, 256]),
+        agents: &[
+            Size::of(49),
+            Size::of(64),
+            Size::of(64),
+            Size::of(64),
+            Size::of(100),
+            Size::between(49, 256),
+        ],
         // One policy for both strengths of advection.
         variants: &["", "as-published"],
         deaths: [0.5, 0.35, 1.0],
-        steps: 350,
+        steps: 900,
         quick: Quick {
             steps: 40,
             batch: 4,
