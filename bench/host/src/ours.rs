@@ -46,7 +46,7 @@ pub struct Scene {
     target: Vec<f32>,
     position: [f32; 2],
     now_us: u64,
-    /// Errors of the window, then their slopes.
+    /// Errors of the window, then their slopes, then what an agent that has just begun remembers: nothing.
     pub features: Vec<f32>,
     /// Sines of the position, then cosines.
     pub fourier: Vec<f32>,
@@ -75,7 +75,9 @@ impl Scene {
         Self {
             position: [low + share * (high - low), 0.0],
             now_us: k as u64,
-            features: window.iter().copied().chain(slopes).collect(),
+            features: (window.iter().copied().chain(slopes))
+                .chain(std::iter::repeat_n(0.0, header.network.remembered()))
+                .collect(),
             fourier: angles
                 .iter()
                 .map(|a| a.sin())
