@@ -13,7 +13,7 @@ use agent_core::message::{Observation, Patch};
 use agent_core::policy::Policy;
 use artifacts::policy_file::PolicyFile;
 use problem::metrics::Spread;
-use problem::resample::resample;
+use problem::resample::on_grid;
 use problem::{BadProblem, Episode, ErrorSensing, Problem, Proportional};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -331,9 +331,9 @@ pub fn episodes(problem: &Problem, count: usize) -> Result<Vec<f64>, BenchError>
 
 /// Seconds of one control interval of the field alone.
 fn pde_step(problem: &Problem, effort: &Effort) -> f64 {
-    let initial = resample(&episode(problem).initial, &problem.sensors, &problem.grid);
+    let initial = on_grid(problem, &episode(problem).initial);
     let initial: Vec<f64> = initial.into_iter().map(f64::from).collect();
-    let force = vec![0.0; problem.actuation.drives.components() * problem.grid.len()];
+    let force = vec![0.0; problem.components() * problem.grid.len()];
     let mut stepper = (problem.stepper)(problem, 1);
     let mut field = initial.clone();
     let mut steps = 0;
@@ -368,7 +368,9 @@ fn agent_step(problem: &Problem, policy: Option<&Policy<'_>>, effort: &Effort) -
 
 /// Seconds in which an agent that is shown the same patch again and again answers.
 fn link_step(problem: &Problem, view: View, mut link: impl Link, effort: &Effort) -> f64 {
-    let Episode { initial, target } = episode(problem);
+    let Episode {
+        initial, target, ..
+    } = episode(problem);
     let place = (problem.placement)(problem, problem.agents)[0].map(|x| x as f32);
     let mut eye = Eye::new(view, problem.sensors.axes);
     let mut panorama = Panorama::new(view);

@@ -4,9 +4,9 @@ use crate::link::Link;
 use crate::swarm::{Cost, Deed, Swarm};
 use problem::metrics::{Score, mean_squared_error};
 use problem::pde::Stepper;
-use problem::resample::{Sampler, resample};
+use problem::resample::{Sampler, on_grid};
 use problem::resolution::TooCoarse;
-use problem::{Episode, Problem, Records};
+use problem::{Change, Course, Episode, Problem, Records};
 
 /// Parts of a control interval in which agents with clocks of their own are looked after: their
 /// ticks fall between the host's steps, and this is how finely the host sees when.
@@ -22,14 +22,21 @@ pub struct ClosedLoop<L> {
     stepper: Box<dyn Stepper<f64>>,
     /// How many times in a control interval the above happens.
     parts: usize,
-    field: Vec<f64>,
-    /// The field before the last step.
+    /// All fields, one after the other.
+    state: Vec<f64>,
+    /// The same before the last step.
     before: Vec<f64>,
     /// What sensors could see of the field.
     seen: Vec<f32>,
     sampler: Sampler,
+    /// What all fields should be, and what sensors know of it.
     target: Vec<f32>,
     target_seen: Vec<f32>,
+    /// Where the target goes, if it does not stay.
+    wandering: Option<Wandering>,
+    /// What acts on the field besides the swarm, on the grid, with how much of it when.
+    pushes: Vec<(Vec<f64>, Course)>,
+    weights: Option<Vec<f64>>,
     force: Vec<f64>,
     swarm: Swarm<L>,
     step: usize,
@@ -39,6 +46,13 @@ pub struct ClosedLoop<L> {
     cost: Cost,
     last_cost: Cost,
     too_coarse: Option<TooCoarse>,
+}
+
+/// A target that changes: from one field to another, on the grid, by a course.
+struct Wandering {
+    from: Vec<f32>,
+    to: Vec<f32>,
+    course: Course,
 }
 
 /// The field left the range of numbers.
@@ -75,7 +89,7 @@ fn place_text(place: &[f64]) -> String {
 pub struct Snapshot<'a> {
     /// Steps taken so far.
     pub step: usize,
-    /// The field.
+    /// The field that agents see.
     pub field: &'a [f64],
     /// Its mean squared error to the target.
     pub error: f64,
@@ -94,24 +108,36 @@ impl<L: Link> ClosedLoop<L> {
     /// If the episode's fields do not have the problem's published grid.
     pub fn new(problem: &Problem, episode: &Episode, swarm: Swarm<L>) -> Self {
         let (grid, sensors) = (&problem.grid, &problem.sensors);
-        assert_eq!(episode.initial.len(), sensors.len());
-        assert_eq!(episode.target.len(), sensors.len());
+        let values = problem.fields() * sensors.len();
+        assert_eq!(episode.initial.len(), values);
+        assert_eq!(episode.target.len(), values);
         let parts = if swarm.is_unsynchronised() { PARTS } else { 1 };
-        let initial = resample(&episode.initial, sensors, grid);
-        let field: Vec<f64> = initial.into_iter().map(f64::from).collect();
-        let target = resample(&episode.target, sensors, grid);
-        let error = mean_squared_error(&field, &target);
+        let on_grid = |state: &[f32]| on_grid(problem, state);
+        let wide = |state: Vec<f32>| -> Vec<f64> { state.into_iter().map(f64::from).collect() };
+        let state = wide(on_grid(&episode.initial));
+        let target = on_grid(&episode.target);
+        let weights = problem.weights();
+        let error = mean_squared_error(&state, &target, weights.as_deref());
+        let push = |change: &Change| (wide(on_grid(&change.field)), change.course.clone());
+        let wandering = episode.goal.as_ref().map(|goal| Wandering {
+            from: target.clone(),
+            to: on_grid(&goal.field),
+            course: goal.course.clone(),
+        });
         Self {
             problem: *problem,
             stepper: (problem.stepper)(problem, parts),
             parts,
-            before: field.clone(),
-            field,
-            seen: episode.initial.clone(),
+            before: state.clone(),
+            state,
+            seen: problem.seen(&episode.initial).to_vec(),
             sampler: Sampler::new(grid, sensors),
             target,
-            target_seen: episode.target.clone(),
-            force: vec![0.0; problem.actuation.drives.components() * grid.len()],
+            target_seen: problem.seen(&episode.target).to_vec(),
+            wandering,
+            pushes: episode.pushes.iter().map(push).collect(),
+            weights,
+            force: vec![0.0; problem.components() * grid.len()],
             swarm,
             step: 0,
             error,
@@ -125,21 +151,29 @@ impl<L: Link> ClosedLoop<L> {
 
     /// One control interval.
     pub fn advance(&mut self) -> Result<(), BlownUp> {
-        self.before.copy_from_slice(&self.field);
+        self.before.copy_from_slice(&self.state);
         if self.step.is_multiple_of(LOOK_EVERY) {
-            self.too_coarse = self.problem.too_coarse(&self.field);
+            self.too_coarse = self.problem.too_coarse(self.problem.seen(&self.state));
         }
+        self.aim(self.step);
         let dt = self.problem.control_interval / self.parts as f64;
         let mut cost = Cost::default();
         for part in 0..self.parts {
-            self.sampler.read(&self.field, &mut self.seen);
+            self.sampler
+                .read(self.problem.seen(&self.state), &mut self.seen);
             let now_us = time_us(
                 &self.problem,
                 self.step as f64 + part as f64 / self.parts as f64,
             );
             self.swarm
                 .act(&self.seen, &self.target_seen, now_us, &mut self.force);
-            self.stepper.step(&mut self.field, &self.force);
+            for (push, course) in &self.pushes {
+                let strength = course.at(self.step);
+                for (force, push) in self.force.iter_mut().zip(push) {
+                    *force += strength * push;
+                }
+            }
+            self.stepper.step(&mut self.state, &self.force);
             let part = self.swarm.travel(dt);
             cost.squared_effort += part.squared_effort / self.parts as f64;
             cost.path += part.path;
@@ -148,30 +182,49 @@ impl<L: Link> ClosedLoop<L> {
         self.step += 1;
         // Sensors work in single precision: what they cannot show is as good as infinite.
         let beyond = |z: &f64| !(*z as f32).is_finite();
-        if let Some(j) = self.field.iter().position(beyond) {
-            let place = self.problem.grid.place(j);
+        if let Some(j) = self.state.iter().position(beyond) {
+            let place = self.problem.grid.place(j % self.problem.grid.len());
             let blown = BlownUp {
                 problem: self.problem.name,
                 step: self.step,
                 place: place[..self.problem.grid.axes].to_vec(),
-                value: self.field[j],
-                last_finite: std::mem::take(&mut self.before),
+                value: self.state[j],
+                last_finite: self.problem.seen(&self.before).to_vec(),
                 too_coarse: self.too_coarse.take().map(Box::new),
             };
             return Err(blown);
         }
-        let after = mean_squared_error(&self.field, &self.target);
+        // What the step led to is held to what the target is then.
+        self.aim(self.step);
+        let after = mean_squared_error(&self.state, &self.target, self.weights.as_deref());
         self.recorded = match self.problem.scoring.records {
             Records::AfterAction => after,
             Records::BeforeAction => self.error,
         };
         self.error = after;
-        self.error_sum += self.recorded;
+        if self.step > self.problem.scoring.from {
+            self.error_sum += self.recorded;
+        }
         self.last_cost = cost;
         self.cost.squared_effort += cost.squared_effort;
         self.cost.path += cost.path;
         self.cost.intruders += cost.intruders;
         Ok(())
+    }
+
+    /// Puts the target where it is at a step.
+    fn aim(&mut self, step: usize) {
+        let Some(Wandering { from, to, course }) = &self.wandering else {
+            return;
+        };
+        let share = course.at(step) as f32;
+        for (target, (from, to)) in self.target.iter_mut().zip(from.iter().zip(to)) {
+            *target = from + share * (to - from);
+        }
+        let target: Vec<f64> = (self.problem.seen(&self.target).iter())
+            .map(|t| f64::from(*t))
+            .collect();
+        self.sampler.read(&target, &mut self.target_seen);
     }
 
     /// The run so far, judged.
@@ -180,18 +233,23 @@ impl<L: Link> ClosedLoop<L> {
         let steps = self.step.max(1) as f64;
         Score {
             final_error: self.recorded,
-            time_mean_error: self.error_sum / steps,
+            time_mean_error: self.error_sum / self.scored().max(1) as f64,
             effort: self.cost.squared_effort / (agents * steps),
             travel: self.cost.path / agents,
             intrusion: self.cost.intruders as f64 / (agents * steps),
         }
     }
 
+    /// Records that count in means over time.
+    fn scored(&self) -> usize {
+        self.step.saturating_sub(self.problem.scoring.from)
+    }
+
     /// The state, to be looked at.
     pub fn snapshot(&self) -> Snapshot<'_> {
         Snapshot {
             step: self.step,
-            field: &self.field,
+            field: self.problem.seen(&self.state),
             error: self.error,
             positions: self.swarm.positions(),
             deeds: self.swarm.deeds(),

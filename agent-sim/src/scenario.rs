@@ -29,7 +29,7 @@ use agent_core::policy::Policy;
 use artifacts::policy_file::{PolicyFile, PolicyFileError};
 use problem::grid::Points;
 use problem::test_set::{EpisodeSet, Resampled, TestSetError};
-use problem::{BadProblem, Episode, ErrorSensing, Problem, Problems, Proportional, UnknownProblem};
+use problem::{BadProblem, Episode, ErrorSensing, NoProblem, Problem, Problems, Proportional};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -123,7 +123,7 @@ pub enum BadScenario {
     NoProblem(String),
     /// It is none of the problems.
     #[error(transparent)]
-    Problem(#[from] UnknownProblem),
+    Problem(#[from] NoProblem),
     /// The problem cannot be solved as asked.
     #[error(transparent)]
     Solver(#[from] BadProblem),

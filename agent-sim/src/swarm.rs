@@ -15,6 +15,8 @@ use rayon::prelude::*;
 /// Forces are summed agent by agent inside a group and group by group at the end. The split depends
 /// on the number of agents only, never on the number of threads, so neither do the sums' last bits.
 const MAX_GROUPS: usize = 64;
+/// Most components of what acts on the field.
+const MOST_COMPONENTS: usize = problem::kit::MOST_FIELDS;
 /// Agents that are not worth splitting.
 const MIN_GROUP: usize = 256;
 
@@ -59,12 +61,14 @@ impl Deed {
         self.mode.is_some()
     }
 
-    /// What the agent's kernel carries into the field; unused components are 0.
-    fn amplitudes(&self, drives: Drives) -> [f64; 2] {
-        match drives {
-            Drives::Source => [f64::from(self.force), 0.0],
-            Drives::Flow => self.velocity.map(f64::from),
+    /// What the agent's kernel carries into the field; other components are 0.
+    fn amplitudes(&self, problem: &Problem) -> [f64; MOST_COMPONENTS] {
+        let mut amplitudes = [0.0; MOST_COMPONENTS];
+        match problem.actuation.drives {
+            Drives::Source => amplitudes[problem.driven_field()] = f64::from(self.force),
+            Drives::Flow => amplitudes[..2].copy_from_slice(&self.velocity.map(f64::from)),
         }
+        amplitudes
     }
 }
 
@@ -128,7 +132,7 @@ impl<L: Link> Swarm<L> {
     pub fn new(problem: &Problem, view: View, links: Vec<L>, positions: Vec<[f64; 2]>) -> Self {
         assert_eq!(links.len(), positions.len(), "one position per link");
         let group_size = links.len().div_ceil(MAX_GROUPS).max(MIN_GROUP);
-        let cells = problem.actuation.drives.components() * problem.grid.len();
+        let cells = problem.components() * problem.grid.len();
         let groups = (0..links.len().div_ceil(group_size))
             .map(|_| Group {
                 eye: Eye::new(view, problem.sensors.axes),
@@ -222,10 +226,9 @@ impl<L: Link> Swarm<L> {
                     });
                     deeds[i] = action.map_or_else(Deed::default, |a| Deed::of(&a, problem));
                 }
-                let drives = problem.actuation.drives;
                 for (position, deed) in positions.iter().zip(deeds) {
-                    let amplitudes = deed.amplitudes(drives);
-                    if amplitudes != [0.0; 2] {
+                    let amplitudes = deed.amplitudes(problem);
+                    if amplitudes != [0.0; MOST_COMPONENTS] {
                         group.cost.squared_effort += amplitudes.iter().map(|a| a * a).sum::<f64>();
                         group.kernel.add(&mut group.force, *position, &amplitudes);
                     }

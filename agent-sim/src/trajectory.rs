@@ -22,7 +22,7 @@ pub struct Trajectory {
     last: usize,
     /// What the fields stand on.
     pub grid: Grid,
-    /// The field to reach, on the same grid.
+    /// The field to reach in the end, on the same grid.
     pub target: Vec<f32>,
     /// The step number of each frame.
     pub steps: Vec<usize>,
@@ -66,7 +66,11 @@ impl Trajectory {
             stride: steps.div_ceil(frames).max(1),
             last: steps,
             grid: problem.grid,
-            target: resample(&episode.target, &problem.sensors, &problem.grid),
+            target: resample(
+                problem.seen(&episode.target_at(steps)),
+                &problem.sensors,
+                &problem.grid,
+            ),
             steps: Vec::new(),
             fields: Vec::new(),
             paths: Vec::new(),
@@ -125,6 +129,7 @@ mod tests {
         let episode = Episode {
             initial: vec![0.0; 100],
             target: vec![0.0; 100],
+            ..Episode::default()
         };
         let mut trajectory = Trajectory::new(&problem, &episode, steps);
         let deed = Deed {

@@ -218,7 +218,9 @@ fn converse(faults: &[&str], agents: usize) -> Vec<Conversation> {
         .map(|agent| Recorder::new(plan.stack(agent, || InProcess::new(&policy))))
         .collect();
     let mut swarm = Swarm::new(&PROBLEM, VIEW, links, positions(agents));
-    let Episode { initial, target } = episode();
+    let Episode {
+        initial, target, ..
+    } = episode();
     let mut force = vec![0.0; PROBLEM.grid.len()];
     let mut paths = vec![Vec::new(); agents];
     for step in 0..50 {

@@ -112,7 +112,7 @@ fn conversation(problem: &Problem, policy: &Policy, place: [f64; 2], others: usi
     let links = vec![Recorder::new(InProcess::new(policy)); positions.len()];
     let mut swarm = Swarm::new(problem, View::of(policy), links, positions);
     let target = (problem.draw)(problem, &mut episode_rng(1, 0)).target;
-    let mut force = vec![0.0; problem.actuation.drives.components() * problem.grid.len()];
+    let mut force = vec![0.0; problem.components() * problem.grid.len()];
     for step in 0..20 {
         let field = (problem.draw)(problem, &mut episode_rng(2, step)).initial;
         let now_us = (1e6 * problem.control_interval) as u64 * step;

@@ -204,7 +204,7 @@ mod tests {
                         assert!(episode.initial.iter().all(|z| z.is_finite()));
                     }
                     let mut field = vec![0.1; changed.grid.len()];
-                    let components = changed.actuation.drives.components();
+                    let components = changed.components();
                     let force = vec![0.0; components * changed.grid.len()];
                     (changed.stepper)(&changed, 1).step(&mut field, &force);
                     assert!(field.iter().all(|z| z.is_finite()), "{}", changed.title());

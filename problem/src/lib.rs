@@ -7,7 +7,8 @@
 //! 2. [`pde`]: the solvers that are the truth. [`resolution`]: whether their grid is fine enough.
 //! 3. [`test_set`]: which episodes, from the published table, a file ([`npy`]) or a seed, on any grid
 //!    ([`resample`]).
-//! 4. [`mod@published`]: the eight problems of the paper, a file each. [`Problems`]: those that a program
+//! 4. [`kit`]: problems that a TOML file describes.
+//! 5. [`mod@published`]: the eight problems of the paper, a file each. [`Problems`]: those that a program
 //!    knows, the published ones or a user's own.
 //!
 //! Simulator and trainer, kernels and studies read these values and have none of their own. What one
@@ -29,6 +30,7 @@
 pub mod actuate;
 pub mod coefficient;
 pub mod grid;
+pub mod kit;
 pub mod metrics;
 pub mod npy;
 pub mod pde;
@@ -42,5 +44,5 @@ mod spec;
 pub mod test_set;
 
 pub use coefficient::Coefficient;
-pub use registry::{Listed, Problems, SameName, UnknownProblem};
+pub use registry::{Listed, NoProblem, Problems, SameName};
 pub use spec::*;

@@ -111,14 +111,15 @@ impl Summary {
     }
 }
 
-/// Mean squared difference of a field and its target.
-pub fn mean_squared_error(field: &[f64], target: &[f32]) -> f64 {
-    let sum: f64 = field
-        .iter()
-        .zip(target)
-        .map(|(z, t)| (z - f64::from(*t)).powi(2))
-        .sum();
-    sum / field.len() as f64
+/// Mean squared difference of a state and its target, every value counting as much as its weight says
+/// (see [`Problem::weights`](crate::Problem::weights)).
+pub fn mean_squared_error(state: &[f64], target: &[f32], weights: Option<&[f64]>) -> f64 {
+    let squares = (state.iter().zip(target)).map(|(z, t)| (z - f64::from(*t)).powi(2));
+    let sum: f64 = match weights {
+        None => squares.sum(),
+        Some(weights) => squares.zip(weights).map(|(e, w)| e * w).sum(),
+    };
+    sum / state.len() as f64
 }
 
 #[cfg(test)]

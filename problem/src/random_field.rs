@@ -1,8 +1,10 @@
 //! Gaussian random fields with a squared-exponential covariance.
 
+use crate::grid::{Edge, Grid};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
+use std::f64::consts::TAU;
 
 /// Added to the covariance's diagonal so that its Cholesky factor exists; fields get grid-scale
 /// noise of 1e-5, far below anything a run resolves.
@@ -76,20 +78,91 @@ impl RandomField2d {
 
     /// One field, row-major.
     pub fn draw(&self, rng: &mut impl Rng) -> Vec<f32> {
-        let [rows, columns] = &self.factors;
-        // Z Bᵀ, one row of noise after the other, transposed so that A meets it row by row.
-        let mut smooth = vec![vec![0.0; rows.len()]; columns.len()];
-        let mut noise = vec![0.0; columns.len()];
-        for i in 0..rows.len() {
-            noise.fill_with(|| StandardNormal.sample(rng));
-            for (column, factor) in smooth.iter_mut().zip(columns) {
-                column[i] = dot(factor, &noise);
-            }
-        }
-        (rows.iter())
-            .flat_map(|row| smooth.iter().map(|column| dot(row, column) as f32))
-            .collect()
+        let field = product(&self.factors, rng).into_iter();
+        field.map(|z| z as f32).collect()
     }
+}
+
+/// Draws zero-mean fields of about unit variance on any grid; they vanish at the ends of the box that are
+/// asked for.
+#[derive(Debug, Clone)]
+pub struct Smooth {
+    /// The covariance's factor along each axis, full rows.
+    factors: [Vec<Vec<f64>>; 2],
+}
+
+impl Smooth {
+    /// Fields on `grid` with this correlation length, pinned to zero at the low and high end of each axis
+    /// where `pinned`.
+    pub fn new(grid: &Grid, length: f64, pinned: [[bool; 2]; 2]) -> Self {
+        let factors = [0, 1].map(|axis| match axis < grid.axes {
+            true => axis_factor(grid, axis, length, pinned[axis]),
+            false => vec![vec![1.0]],
+        });
+        Self { factors }
+    }
+
+    /// One field, row-major.
+    pub fn draw(&self, rng: &mut impl Rng) -> Vec<f64> {
+        product(&self.factors, rng)
+    }
+}
+
+/// The factor along an axis, minus straight lines from its ends where these are pinned.
+fn axis_factor(grid: &Grid, axis: usize, length: f64, [low, high]: [bool; 2]) -> Vec<Vec<f64>> {
+    let (n, extent) = (grid.points[axis], grid.extent(axis));
+    let bell = |gap: f64| (-0.5 * (gap / length).powi(2)).exp();
+    let covariance = |i: usize, j: usize| {
+        let gap = (i as f64 - j as f64) * grid.spacing(axis);
+        let value = match grid.edge {
+            Edge::Wall => bell(gap),
+            // All images: what is wound around a circle stays a covariance.
+            Edge::Periodic if length < 0.5 * extent => {
+                (-8..=8).map(|k| bell(gap + f64::from(k) * extent)).sum()
+            }
+            // Too many to count; their sum's Fourier series has three waves left, by Poisson's formula.
+            Edge::Periodic => (-3..=3)
+                .map(|k| TAU * f64::from(k) / extent)
+                .map(|wave| (-0.5 * (wave * length).powi(2)).exp() * (wave * gap).cos())
+                .sum(),
+        };
+        value + if i == j { JITTER } else { 0.0 }
+    };
+    let variance = covariance(0, 0);
+    let mut rows = cholesky(n, |i, j| {
+        covariance(i, j) / variance + if i == j { JITTER } else { 0.0 }
+    });
+    rows.iter_mut().for_each(|row| row.resize(n, 0.0));
+    let (first, last) = (rows[0].clone(), rows[n - 1].clone());
+    for (j, row) in rows.iter_mut().enumerate() {
+        let share = j as f64 / (n - 1) as f64;
+        let (a, b) = match (low, high) {
+            (true, true) => (1.0 - share, share),
+            (true, false) => (1.0 - share, 0.0),
+            (false, true) => (0.0, share),
+            (false, false) => (0.0, 0.0),
+        };
+        for ((value, first), last) in row.iter_mut().zip(&first).zip(&last) {
+            *value -= a * first + b * last; // exact at both ends
+        }
+    }
+    rows
+}
+
+/// `A Z Bᵀ` with white noise `Z`, row-major.
+fn product([rows, columns]: &[Vec<Vec<f64>>; 2], rng: &mut impl Rng) -> Vec<f64> {
+    // Z Bᵀ, one row of noise after the other, transposed so that A meets it row by row.
+    let mut smooth = vec![vec![0.0; rows.len()]; columns.len()];
+    let mut noise = vec![0.0; columns.len()];
+    for i in 0..rows.len() {
+        noise.fill_with(|| StandardNormal.sample(rng));
+        for (column, factor) in smooth.iter_mut().zip(columns) {
+            column[i] = dot(factor, &noise);
+        }
+    }
+    (rows.iter())
+        .flat_map(|row| smooth.iter().map(|column| dot(row, column)))
+        .collect()
 }
 
 /// Over the shorter of the two.
@@ -133,6 +206,29 @@ mod tests {
                 let covariance = (-0.5 * gap * gap).exp();
                 assert!((dot(row, other) - covariance).abs() < 1e-9, "{i}, {j}");
             }
+        }
+    }
+
+    /// Whatever the length: images are summed one by one or, where they are too many, wave by wave, which is
+    /// the same where the two meet.
+    #[test]
+    fn fields_on_a_ring_may_be_longer_than_it() {
+        let grid = Grid::line(24, 2.0, Edge::Periodic);
+        let correlation = |length: f64| {
+            let factor = axis_factor(&grid, 0, length, [false; 2]);
+            let row: Vec<f64> = factor.iter().map(|row| dot(row, &factor[0])).collect();
+            // The same from every point.
+            for (j, other) in factor.iter().enumerate() {
+                assert!((dot(&factor[5], other) - row[(j + 19) % 24]).abs() < 1e-8);
+            }
+            row
+        };
+        let (below, above) = (correlation(0.999_999), correlation(1.0));
+        for (a, b) in below.iter().zip(&above) {
+            assert!((a - b).abs() < 1e-5, "{a} {b}");
+        }
+        for length in [0.1, 3.0, 1e6] {
+            assert!((correlation(length)[0] - 1.0).abs() < 1e-8);
         }
     }
 

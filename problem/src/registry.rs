@@ -1,6 +1,8 @@
 //! The problems that a program knows.
 
 use crate::Problem;
+use crate::kit::{self, BadFile};
+use std::path::Path;
 
 /// What stands for a problem in a list of them: the problem itself, or an entry that says more about it.
 pub trait Listed {
@@ -46,25 +48,34 @@ impl Problems {
         names.join(", ")
     }
 
-    /// The one of that name.
-    pub fn by_name(&self, name: &str) -> Result<&'static Problem, UnknownProblem> {
+    /// The one of that name, or that of a file where the name is a file's.
+    pub fn by_name(&self, name: &str) -> Result<&'static Problem, NoProblem> {
+        if kit::is_file(name) {
+            return Ok(kit::load(Path::new(name))?);
+        }
         self.iter()
             .find(|problem| problem.name == name)
-            .ok_or_else(|| UnknownProblem {
+            .ok_or_else(|| NoProblem::Unknown {
                 asked: name.to_owned(),
                 known: self.names(),
             })
     }
 }
 
-/// A name that no problem has.
+/// Why there is no problem of a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no problem called '{asked}'; choose one of: {known}")]
-pub struct UnknownProblem {
-    /// What was asked for.
-    pub asked: String,
-    /// What there is.
-    pub known: String,
+pub enum NoProblem {
+    /// None has it.
+    #[error("there is no problem called '{asked}'; choose one of: {known}")]
+    Unknown {
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        known: String,
+    },
+    /// It is that of a file which describes none.
+    #[error(transparent)]
+    File(#[from] BadFile),
 }
 
 /// A name that two problems have.

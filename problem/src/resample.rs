@@ -1,6 +1,7 @@
 //! Fields from one grid to another: episodes are stored on the published grid, the truth may be
 //! computed on any, and sensors keep the published spacing.
 
+use crate::Problem;
 use crate::grid::{Edge, Grid};
 
 /// A field on another grid of the same rectangle.
@@ -35,6 +36,13 @@ pub fn resample(field: &[f32], from: &Grid, to: &Grid) -> Vec<f32> {
         }
     }
     new
+}
+
+/// All fields of a state, from a problem's sensors to the grid that the truth is computed on.
+pub fn on_grid(problem: &Problem, state: &[f32]) -> Vec<f32> {
+    let (sensors, grid) = (&problem.sensors, &problem.grid);
+    let fields = state.chunks_exact(sensors.len());
+    fields.flat_map(|f| resample(f, sensors, grid)).collect()
 }
 
 /// What point `i` of `to` new ones takes from each old one.

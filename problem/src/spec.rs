@@ -3,6 +3,7 @@
 
 use crate::coefficient::{Coefficient, Coefficients};
 use crate::grid::{Grid, Points};
+use crate::kit::Kit;
 use crate::pde::Stepper;
 use rand_chacha::ChaCha8Rng;
 
@@ -64,6 +65,8 @@ pub struct Problem {
     pub baseline: Option<Proportional>,
     /// The policy that ships with the program, if one does.
     pub policy: Option<&'static [u8]>,
+    /// The file that describes it, where one does; none for problems in Rust.
+    pub kit: Option<&'static Kit>,
     /// The name of the [`Variant`] that this form of the problem is; none for the problem itself.
     pub form: Option<&'static str>,
     /// Other forms of the same problem.
@@ -132,16 +135,6 @@ pub enum Drives {
     Flow,
 }
 
-impl Drives {
-    /// Values per grid point that the agents' kernels add up to.
-    pub fn components(self) -> usize {
-        match self {
-            Self::Source => 1,
-            Self::Flow => 2,
-        }
-    }
-}
-
 /// Saturated proportional feedback: `u = clip(−gain · e)` from agents that stay where they are;
 /// where agents stir, `v = clip(gain · e ∇z)`, the direction in which the squared error falls
 /// fastest.
@@ -188,12 +181,15 @@ pub struct Scoring {
     pub headline: Headline,
     /// Which states count.
     pub records: Records,
+    /// The step from which on they count in means over time.
+    pub from: usize,
 }
 
 /// The published final error, after every step.
 pub const FINAL: Scoring = Scoring {
     headline: Headline::Final,
     records: Records::AfterAction,
+    from: 0,
 };
 
 /// The figure that the published table shows.
@@ -272,13 +268,71 @@ impl LossWeights {
     };
 }
 
-/// One control task: from this field to that one.
-#[derive(Debug, Clone, PartialEq)]
+/// One control task: from this field to that one. Where there are several fields, one after the other.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Episode {
     /// The field at time 0.
     pub initial: Vec<f32>,
     /// The field to reach and keep.
     pub target: Vec<f32>,
+    /// Where the target goes in the course of the episode, if it does not stay.
+    pub goal: Option<Change>,
+    /// What acts on the field besides the agents, added up.
+    pub pushes: Vec<Change>,
+}
+
+/// A field that comes and goes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The field at full strength.
+    pub field: Vec<f32>,
+    /// How much of it is there when.
+    pub course: Course,
+}
+
+/// A number over time: straight lines between (step, value), the first value before and the last one
+/// after. Two values at one step are a jump, of which the second counts from that step on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Course(pub Vec<(f64, f64)>);
+
+impl Course {
+    /// The value in the control interval that begins with `step`.
+    pub fn at(&self, step: usize) -> f64 {
+        let (now, points) = (step as f64, &self.0);
+        let after = points.partition_point(|&(step, _)| step <= now);
+        match (after.checked_sub(1).map(|k| points[k]), points.get(after)) {
+            (Some((t0, a)), Some(&(t1, b))) => a + (b - a) * (now - t0) / (t1 - t0),
+            (Some((_, last)), None) => last,
+            (None, Some(&(_, first))) => first,
+            (None, None) => 0.0,
+        }
+    }
+}
+
+impl Episode {
+    /// From one field to another, which stays, with nobody else about.
+    pub fn between(initial: Vec<f32>, target: Vec<f32>) -> Self {
+        Self {
+            initial,
+            target,
+            ..Self::default()
+        }
+    }
+
+    /// What all fields should be after so many steps.
+    pub fn target_at(&self, step: usize) -> Vec<f32> {
+        let Some(goal) = &self.goal else {
+            return self.target.clone();
+        };
+        let share = goal.course.at(step) as f32;
+        let both = self.target.iter().zip(&goal.field);
+        both.map(|(from, to)| from + share * (to - from)).collect()
+    }
+
+    /// Whether anything beside the agents changes in its course.
+    pub fn is_steady(&self) -> bool {
+        self.goal.is_none() && self.pushes.is_empty()
+    }
 }
 
 /// Why a problem cannot be solved as asked.
@@ -490,6 +544,53 @@ impl Problem {
         })
     }
 
+    /// What finds it again: its name, or the path of the file that describes it.
+    pub fn address(&self) -> String {
+        let path = self.kit.map(|kit| &kit.path);
+        let path = path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+        path.map_or(self.name.to_owned(), |path| path.display().to_string())
+    }
+
+    /// Number of fields; files may describe several.
+    pub fn fields(&self) -> usize {
+        self.kit.map_or(1, Kit::fields)
+    }
+
+    /// Values of the whole state: all fields, one after the other.
+    pub fn state_len(&self) -> usize {
+        self.fields() * self.grid.len()
+    }
+
+    /// The part of such values that stands for the field which agents see.
+    pub fn seen<'a, T>(&self, state: &'a [T]) -> &'a [T] {
+        let points = state.len() / self.fields();
+        &state[self.seen_field() * points..][..points]
+    }
+
+    /// Which of the fields agents see.
+    pub fn seen_field(&self) -> usize {
+        self.kit.map_or(0, |kit| kit.seen)
+    }
+
+    /// Which of the forcing's components an agent's force goes to.
+    pub fn driven_field(&self) -> usize {
+        self.kit.map_or(0, |kit| kit.driven)
+    }
+
+    /// Values per grid point of what acts on the field: one for each field, or the components of a wind
+    /// that carries it.
+    pub fn components(&self) -> usize {
+        match self.actuation.drives {
+            Drives::Source => self.fields(),
+            Drives::Flow => 2,
+        }
+    }
+
+    /// How much every value of the state counts in errors, one on average; none where all count alike.
+    pub fn weights(&self) -> Option<Vec<f64>> {
+        self.kit.and_then(|kit| kit.weights(&self.grid))
+    }
+
     /// Actions until the last state that is scored.
     pub fn scored_steps(&self) -> usize {
         match self.scoring.records {
@@ -511,7 +612,7 @@ mod tests {
                 let changed = problem.with_grid(points).unwrap();
                 let grid = &changed.grid;
                 let mut field = vec![0.1; grid.len()];
-                let components = problem.actuation.drives.components();
+                let components = problem.components();
                 let force = vec![0.0; components * grid.len()];
                 for parts in [1, 8] {
                     (changed.stepper)(&changed, parts).step(&mut field, &force);
@@ -539,7 +640,7 @@ mod tests {
                 .map(|at| changed.grid.place(at))
                 .map(|[x, y]| 0.1 + 0.05 * (x + 2.0 * y).sin())
                 .collect();
-            let components = problem.actuation.drives.components();
+            let components = problem.components();
             (changed.stepper)(&changed, 1).step(&mut field, &vec![0.1; components * 33 * 46]);
             assert!(field.iter().all(|z| z.is_finite()), "{}", problem.name);
         }

@@ -259,16 +259,19 @@ fn read(
     let field = |values: &[f32]| resample(values, &grid, &problem.sensors);
     let points = grid.len();
     // Tracking problems have initial field and target, the others an initial field only.
-    let each = if problem.tracking { 2 * points } else { points };
+    let state = problem.fields() * points;
+    let each = if problem.tracking { 2 * state } else { state };
+    let field = |values: &[f32]| values.chunks_exact(points).flat_map(field).collect();
     Ok(array
         .values
         .chunks_exact(each)
         .map(|fields| Episode {
-            initial: field(&fields[..points]),
+            initial: field(&fields[..state]),
             target: match problem.tracking {
-                true => field(&fields[points..]),
-                false => vec![0.0; problem.sensors.len()],
+                true => field(&fields[state..]),
+                false => vec![0.0; problem.fields() * problem.sensors.len()],
             },
+            ..Episode::default()
         })
         .collect())
 }
@@ -282,10 +285,13 @@ fn grid_of(
     any_grid: bool,
 ) -> Result<Grid, TestSetError> {
     let sensors = &problem.sensors;
-    let points = match (shape, problem.tracking) {
-        ([0, ..], _) => &[],
-        ([_, 2, points @ ..], true) | ([_, points @ ..], false) => points,
-        _ => &[],
+    // Initial field and target, and the fields where there are several.
+    let mut before = Vec::new();
+    before.extend(problem.tracking.then_some(2));
+    before.extend((problem.fields() > 1).then_some(problem.fields()));
+    let points = match shape {
+        [0, ..] | [] => &[],
+        [_, rest @ ..] => rest.strip_prefix(&before[..]).unwrap_or(&[]),
     };
     let mut grid = *sensors;
     if points.len() == sensors.axes {
@@ -299,9 +305,10 @@ fn grid_of(
         return Ok(grid);
     }
     let sizes: Vec<String> = sensors.shape().iter().map(usize::to_string).collect();
-    let (pair, pairs) = match problem.tracking {
-        true => ("2, ", " (axis 1: initial field, target)"),
-        false => ("", ""),
+    let pair: String = before.iter().map(|n| format!("{n}, ")).collect();
+    let pairs = match problem.tracking {
+        true => " (axis 1: initial field, target)",
+        false => "",
     };
     let others = match (any_grid, sensors.axes) {
         (false, _) => String::new(),

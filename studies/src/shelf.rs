@@ -101,6 +101,7 @@ impl Shelf {
             return Ok(Episode {
                 initial: initial.to_vec(),
                 target: target.to_vec(),
+                ..Episode::default()
             });
         }
         let episode = EpisodeSet::Fresh.episode(&draw.problem, draw.seed, index)?;

@@ -16,7 +16,7 @@ use crate::loss::{Score, TERMS, means, shares};
 use crate::policy::{GAIN, LEAK, PolicyConfig, Shape};
 use crate::rollout::{Rollout, RolloutError, Terms};
 use crate::trial::{Trial, noise};
-use problem::{Drives, NotImplemented, Problem};
+use problem::{Change, Course, Drives, Episode, NotImplemented, Problem};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -88,17 +88,59 @@ impl Rows {
 /// Episodes that run together.
 struct Group<'a, T> {
     trials: &'a [Trial],
-    targets: &'a [Vec<T>],
+    scripts: &'a [Script<T>],
     rows: Rows,
 }
 
 impl<'a, T> Group<'a, T> {
-    fn new(which: &Range<usize>, trials: &'a [Trial], targets: &'a [Vec<T>]) -> Self {
+    fn new(which: &Range<usize>, trials: &'a [Trial], scripts: &'a [Script<T>]) -> Self {
         let trials = &trials[which.clone()];
         Self {
             trials,
-            targets: &targets[which.clone()],
+            scripts: &scripts[which.clone()],
             rows: Rows::of(trials),
+        }
+    }
+}
+
+/// What an episode holds for its swarm: the target, and what acts on the field besides.
+#[derive(Debug)]
+struct Script<T> {
+    target: Vec<T>,
+    /// Where it goes, if it does not stay.
+    goal: Option<(Vec<T>, Course)>,
+    pushes: Vec<(Vec<T>, Course)>,
+}
+
+impl<T: Real> Script<T> {
+    fn of(episode: &Episode) -> Self {
+        let change = |change: &Change| (cast(&change.field), change.course.clone());
+        Self {
+            target: cast(&episode.target),
+            goal: episode.goal.as_ref().map(change),
+            pushes: episode.pushes.iter().map(change).collect(),
+        }
+    }
+
+    /// The target after so many steps; `room` is overwritten where it has to be made.
+    fn target<'a>(&'a self, step: usize, room: &'a mut Vec<T>) -> &'a [T] {
+        let Some((goal, course)) = &self.goal else {
+            return &self.target;
+        };
+        let share = T::of(course.at(step));
+        let both = self.target.iter().zip(goal);
+        room.clear();
+        room.extend(both.map(|(&from, &to)| share.fused(to - from, from)));
+        room
+    }
+
+    /// Adds what acts on the field in a step.
+    fn push(&self, step: usize, forcing: &mut [T]) {
+        for (push, course) in &self.pushes {
+            let strength = T::of(course.at(step));
+            for (force, &push) in forcing.iter_mut().zip(push) {
+                *force = strength.fused(push, *force);
+            }
         }
     }
 }
@@ -146,6 +188,10 @@ struct Trace<T> {
 struct Scratch<T> {
     scene: Scene<T>,
     g_scene: Scene<T>,
+    /// A target that changes, as it is in the step at hand.
+    target: Vec<T>,
+    /// An episode's errors, as they count.
+    error: Vec<T>,
     scaled: Vec<T>,
     kernels: Vec<Kernels<T>>,
     /// What each agent spreads, [rows, components], and its gradient.
@@ -183,7 +229,7 @@ struct Pilot<T> {
 #[derive(Debug)]
 pub struct Tape<T> {
     pilot: Pilot<T>,
-    targets: Vec<Vec<T>>,
+    scripts: Vec<Script<T>>,
     groups: Vec<(Range<usize>, Trace<T>)>,
 }
 
@@ -262,11 +308,11 @@ impl<T: Real> HostLoop<T> {
     }
 
     fn fly(&self, pilot: Pilot<T>, trials: &[Trial]) -> (Vec<Terms>, Tape<T>) {
-        let targets: Vec<Vec<T>> = trials.iter().map(|t| cast(&t.episode.target)).collect();
+        let scripts: Vec<Script<T>> = trials.iter().map(|t| Script::of(&t.episode)).collect();
         let (terms, groups): (Vec<_>, Vec<_>) = groups(trials)
             .into_par_iter()
             .map(|which| {
-                let group = Group::new(&which, trials, &targets);
+                let group = Group::new(&which, trials, &scripts);
                 let mut trace = self.trace(&group.rows);
                 let terms = self.forward_group(&pilot, which.start, &group, &mut trace);
                 (terms, (which, trace))
@@ -274,7 +320,7 @@ impl<T: Real> HostLoop<T> {
             .unzip();
         let tape = Tape {
             pilot,
-            targets,
+            scripts,
             groups,
         };
         (terms.concat(), tape)
@@ -299,12 +345,12 @@ impl<T: Real> HostLoop<T> {
 
     /// The gradient of each group of episodes.
     fn gradients(&self, mut tape: Tape<T>, trials: &[Trial], g_terms: &[Terms]) -> Vec<Vec<T>> {
-        let (pilot, targets) = (&tape.pilot, &tape.targets);
+        let (pilot, scripts) = (&tape.pilot, &tape.scripts);
         let gradients = tape
             .groups
             .par_iter_mut()
             .map(|(which, trace)| {
-                let group = Group::new(which, trials, targets);
+                let group = Group::new(which, trials, scripts);
                 self.backward_group(pilot, &group, &g_terms[which.clone()], trace)
             })
             .collect();
@@ -343,8 +389,12 @@ impl<T: Real> HostLoop<T> {
     /// Gives every part of a trace the size that a group needs.
     fn fit(&self, trace: &mut Trace<T>, group: &Rows) {
         let (episodes, rows, horizon) = (group.episodes(), group.all(), self.horizon);
-        let (n, axes, actions) = (self.problem.grid.len(), self.shape.axes, self.shape.actions);
-        let components = self.problem.actuation.drives.components();
+        let (n, axes, actions) = (
+            self.problem.state_len(),
+            self.shape.axes,
+            self.shape.actions,
+        );
+        let components = self.problem.components();
         let s = &mut trace.scratch;
         for (part, size) in [
             (&mut trace.fields, (horizon + 1) * episodes * n),
@@ -363,6 +413,7 @@ impl<T: Real> HostLoop<T> {
             ),
             (&mut trace.applied, horizon * rows * actions),
             (&mut trace.tape, horizon * episodes * self.field.tape_len()),
+            (&mut s.error, n),
             (&mut s.scaled, rows * axes),
             (&mut s.amplitudes, rows * components),
             (&mut s.g_amplitudes, rows * components),
@@ -407,8 +458,10 @@ impl<T: Real> HostLoop<T> {
         let actions = applied.chunks_exact(self.shape.actions);
         match self.problem.actuation.drives {
             Drives::Source => {
-                for (amplitude, action) in amplitudes.iter_mut().zip(actions) {
-                    *amplitude = action[0];
+                let each = amplitudes.chunks_exact_mut(self.problem.components());
+                for (amplitude, action) in each.zip(actions) {
+                    amplitude.fill(T::ZERO);
+                    amplitude[self.problem.driven_field()] = action[0];
                 }
             }
             Drives::Flow => amplitudes.copy_from_slice(applied),
@@ -416,15 +469,16 @@ impl<T: Real> HostLoop<T> {
     }
 
     /// The forcing on each episode's field.
-    fn force(&self, rows: &Rows, s: &mut Scratch<T>) {
-        let components = self.problem.actuation.drives.components();
+    fn force(&self, group: &Group<T>, step: usize, s: &mut Scratch<T>) {
+        let components = self.problem.components();
         let fields = s
             .forcing
             .chunks_exact_mut(components * self.problem.grid.len());
         for (e, (forcing, kernels)) in fields.zip(&mut s.kernels).enumerate() {
-            let agents = rows.of_episode(e, components);
+            let agents = group.rows.of_episode(e, components);
             self.actuators
                 .spread(&s.amplitudes[agents], kernels, forcing);
+            group.scripts[e].push(step, forcing);
         }
     }
 
@@ -454,7 +508,7 @@ impl<T: Real> HostLoop<T> {
         trace: &mut Trace<T>,
     ) -> Vec<Terms> {
         let (count, crew) = (group.trials.len(), &group.rows);
-        let (n, rows) = (count * self.problem.grid.len(), crew.all());
+        let (n, rows) = (count * self.problem.state_len(), crew.all());
         let (axes, actions) = (self.shape.axes, self.shape.actions);
         let mut sums = vec![[0.0; TERMS]; count];
         self.begin(group, trace);
@@ -492,9 +546,9 @@ impl<T: Real> HostLoop<T> {
             self.act(group, step, (before, &*now.output), doing);
 
             self.amplitudes(doing, &mut s.amplitudes);
-            self.force(crew, s);
+            self.force(group, step, s);
             let tape = &mut tape[step * taped..][..taped];
-            steps.advance(field, &s.forcing, next_field, tape, &mut s.field);
+            steps.advance(step, field, &s.forcing, next_field, tape, &mut s.field);
             self.travel(crew, position, doing, next_position, s);
             let old = step.checked_sub(1).map(|old| &done[old * rows * actions..]);
             let reached = Reached {
@@ -503,7 +557,7 @@ impl<T: Real> HostLoop<T> {
                 actions: doing,
                 actions_before: old,
             };
-            self.add_scores(group, step, reached, &mut s.scene, &mut sums);
+            self.add_scores(group, step, reached, s, &mut sums);
         }
         sums.iter()
             .zip(self.shares(crew))
@@ -519,7 +573,7 @@ impl<T: Real> HostLoop<T> {
 
     /// Puts fields and agents where the episodes begin.
     fn begin(&self, group: &Group<T>, trace: &mut Trace<T>) {
-        let (n, axes, rows) = (self.problem.grid.len(), self.shape.axes, &group.rows);
+        let (n, axes, rows) = (self.problem.state_len(), self.shape.axes, &group.rows);
         let physics = group.trials.iter().map(|trial| trial.physics);
         trace.steps = self.field.of(physics);
         for (e, trial) in group.trials.iter().enumerate() {
@@ -597,13 +651,15 @@ impl<T: Real> HostLoop<T> {
     ) {
         let Group {
             trials,
-            targets,
+            scripts,
             rows,
         } = group;
-        let n = self.problem.grid.len();
+        let n = self.problem.state_len();
         let (axes, features, inputs) = (self.shape.axes, self.shape.features, self.shape.inputs());
         for (e, trial) in trials.iter().enumerate() {
-            difference(&field[e * n..][..n], &targets[e], &mut s.scene.error);
+            let target = self.problem.seen(scripts[e].target(step, &mut s.target));
+            let seen = self.problem.seen(&field[e * n..][..n]);
+            difference(seen, target, &mut s.scene.error);
             disturb(trial, step, &mut s.scene.error);
             self.eyes.prepare(&mut s.scene);
             let seen = now.input[rows.of_episode(e, inputs)].chunks_exact_mut(inputs);
@@ -703,15 +759,17 @@ impl<T: Real> HostLoop<T> {
         group: &Group<T>,
         step: usize,
         reached: Reached<T>,
-        scene: &mut Scene<T>,
+        s: &mut Scratch<T>,
         sums: &mut [Terms],
     ) {
-        let Group { targets, rows, .. } = group;
-        let n = self.problem.grid.len();
+        let Group { scripts, rows, .. } = group;
+        let n = self.problem.state_len();
         let (axes, actions) = (self.shape.axes, self.shape.actions);
         for (e, sums) in sums.iter_mut().enumerate() {
-            difference(&reached.fields[e * n..][..n], &targets[e], &mut scene.error);
-            self.score.field(&scene.error, &targets[e], step, sums);
+            let target = scripts[e].target(step + 1, &mut s.target);
+            let state = &reached.fields[e * n..][..n];
+            self.score.errors(state, target, &mut s.error);
+            self.score.field(&s.error, target, step, sums);
             let agents = rows.of_episode(e, actions);
             let doing = &reached.actions[agents.clone()];
             let forces = doing.chunks_exact(actions).map(|a| a[0]);
@@ -738,7 +796,7 @@ impl<T: Real> HostLoop<T> {
         trace: &mut Trace<T>,
     ) -> Vec<T> {
         let (count, crew) = (group.trials.len(), &group.rows);
-        let (n, rows) = (count * self.problem.grid.len(), crew.all());
+        let (n, rows) = (count * self.problem.state_len(), crew.all());
         let (axes, actions) = (self.shape.axes, self.shape.actions);
         let pulls: Vec<Terms> = (g_terms.iter().zip(self.shares(crew)))
             .map(|(g, shares)| std::array::from_fn(|k| g[k] * shares[k]))
@@ -785,7 +843,13 @@ impl<T: Real> HostLoop<T> {
                 next: reached.fields,
                 tape: &tape[step * taped..][..taped],
             };
-            self.field_adjoint(crew, steps, interval, (position, reached.actions), s);
+            self.field_adjoint(
+                group,
+                step,
+                (steps, interval),
+                (position, reached.actions),
+                s,
+            );
             self.decisions_adjoint(group, step, activations, s);
             match &pilot.network {
                 Some(network) => {
@@ -810,17 +874,15 @@ impl<T: Real> HostLoop<T> {
         reached: &Reached<T>,
         s: &mut Scratch<T>,
     ) {
-        let Group { targets, rows, .. } = group;
-        let (n, axes) = (self.problem.grid.len(), self.shape.axes);
+        let Group { scripts, rows, .. } = group;
+        let (n, axes) = (self.problem.state_len(), self.shape.axes);
         for (e, pulls) in pulls.iter().enumerate() {
-            difference(
-                &reached.fields[e * n..][..n],
-                &targets[e],
-                &mut s.scene.error,
-            );
+            let target = scripts[e].target(step + 1, &mut s.target);
+            let state = &reached.fields[e * n..][..n];
+            self.score.errors(state, target, &mut s.error);
             let g_next = &mut s.g_next[e * n..][..n];
             self.score
-                .field_adjoint(&s.scene.error, &targets[e], step, pulls, g_next);
+                .field_adjoint(&s.error, target, step, pulls, g_next);
             if self.motion.moves() {
                 let agents = rows.of_episode(e, axes);
                 let g_positions = &mut s.g_positions[agents.clone()];
@@ -877,20 +939,20 @@ impl<T: Real> HostLoop<T> {
     /// Back through the field's interval, to the field before it and to what agents did.
     fn field_adjoint(
         &self,
-        rows: &Rows,
-        steps: &Mixed<T>,
-        interval: Interval<T>,
+        group: &Group<T>,
+        step: usize,
+        (steps, interval): (&Mixed<T>, Interval<T>),
         (position, doing): (&[T], &[T]),
         s: &mut Scratch<T>,
     ) {
-        let n = self.problem.grid.len();
+        let (n, rows) = (self.problem.grid.len(), &group.rows);
         let (axes, actions) = (self.shape.axes, self.shape.actions);
-        let components = self.problem.actuation.drives.components();
+        let components = self.problem.components();
         if self.motion.moves() {
             self.place(rows, position, &mut s.kernels);
         }
         self.amplitudes(doing, &mut s.amplitudes);
-        self.force(rows, s);
+        self.force(group, step, s);
         let at = Interval {
             forcing: &s.forcing,
             ..interval
@@ -900,7 +962,7 @@ impl<T: Real> HostLoop<T> {
             fields: &mut s.g_field,
             forcing: &mut s.g_forcing,
         };
-        steps.adjoint(at, g, &mut s.field);
+        steps.adjoint(step, at, g, &mut s.field);
         for (e, kernels) in s.kernels.iter_mut().enumerate() {
             let spread = rows.of_episode(e, components);
             let g_positions = &mut s.g_positions[rows.of_episode(e, axes)];
@@ -914,8 +976,9 @@ impl<T: Real> HostLoop<T> {
         }
         let pulls = s.g_amplitudes.chunks_exact(components);
         for (g, pull) in s.g_applied.chunks_exact_mut(actions).zip(pulls) {
-            for (g, &pull) in g.iter_mut().zip(pull) {
-                *g += pull;
+            match self.problem.actuation.drives {
+                Drives::Source => g[0] += pull[self.problem.driven_field()],
+                Drives::Flow => g.iter_mut().zip(pull).for_each(|(g, &pull)| *g += pull),
             }
         }
     }
@@ -1023,7 +1086,7 @@ impl<T: Real> HostLoop<T> {
 
     /// Back through what agents saw of the fields.
     fn sight_adjoint(&self, rows: &Rows, position: &[T], s: &mut Scratch<T>) {
-        let n = self.problem.grid.len();
+        let n = self.problem.state_len();
         let (axes, features, inputs) = (self.shape.axes, self.shape.features, self.shape.inputs());
         for e in 0..rows.episodes() {
             s.g_scene.clear();
@@ -1034,7 +1097,8 @@ impl<T: Real> HostLoop<T> {
                     .observe_adjoint(&g_seen[..features], self.cell(at), &mut s.g_scene);
             }
             self.eyes.prepare_adjoint(&mut s.g_scene);
-            for (g, &seen) in s.g_field[e * n..][..n].iter_mut().zip(&s.g_scene.error) {
+            let first = e * n + self.problem.seen_field() * self.problem.grid.len();
+            for (g, &seen) in s.g_field[first..].iter_mut().zip(&s.g_scene.error) {
                 *g += seen;
             }
         }
@@ -1056,6 +1120,8 @@ impl<T: Real> Trace<T> {
             scratch: Scratch {
                 scene: eyes.scene(),
                 g_scene: eyes.scene(),
+                target: Vec::new(),
+                error: Vec::new(),
                 scaled: Vec::new(),
                 kernels: Vec::new(),
                 amplitudes: Vec::new(),

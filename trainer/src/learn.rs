@@ -436,7 +436,7 @@ impl Trainer {
     pub fn checkpoint(&self, seconds: f64) -> Result<Checkpoint> {
         Ok(Checkpoint {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            problem: self.problem().name.to_owned(),
+            problem: self.problem().address(),
             config: self.config.clone(),
             policy: self.policy_config.clone(),
             step: self.step,
@@ -652,8 +652,8 @@ impl Trainer {
 pub struct Batch {
     /// The loop, by its number.
     which: usize,
-    /// The episodes.
-    trials: Vec<Trial>,
+    /// The episodes and what befalls them.
+    pub trials: Vec<Trial>,
 }
 
 fn mean(episodes: &[Terms]) -> Terms {
@@ -693,6 +693,7 @@ fn moved(episode: &Episode, [rows, columns]: [usize; 2], [down, right]: [usize; 
     Episode {
         initial: roll(&episode.initial),
         target: roll(&episode.target),
+        ..Episode::default()
     }
 }
 
@@ -766,6 +767,7 @@ mod tests {
         let episode = Episode {
             initial: (0..6).map(|k| k as f32).collect(),
             target: vec![0.0; 6],
+            ..Episode::default()
         };
         let moved = moved(&episode, [2, 3], [1, 2]);
         // Row 1 first, column 2 first.

@@ -95,9 +95,10 @@ pub fn late_steps(horizon: usize) -> usize {
 /// 1 / number of values that each of [`Term::ALL`] is the mean of, or the logarithm of a mean.
 pub fn shares(problem: &Problem, agents: usize, horizon: usize) -> [f64; TERMS] {
     let per = |count: usize| 1.0 / count.max(1) as f64;
-    let grid = problem.grid.len();
+    let grid = problem.state_len();
+    let scored = horizon.saturating_sub(problem.scoring.from);
     Term::ALL.map(|term| match term {
-        Term::Track => per(horizon * grid),
+        Term::Track => per(scored * grid),
         Term::Effort | Term::Bound => per(horizon * agents),
         Term::Collision => per(horizon * agents * agents),
         Term::Acceleration => per((horizon - 1) * agents),
@@ -131,9 +132,12 @@ pub struct Score<T> {
     zones: Vec<([T; 2], T)>,
     /// Whether the term [`Term::Centroid`] means anything: a density has a centre of mass.
     has_mass: bool,
-    /// Steps in all, and in the last tenth.
+    /// Steps in all, those before the first that counts, and the last tenth.
     horizon: usize,
+    from: usize,
     late: usize,
+    /// Roots of how much each value of the state counts; none where all count alike.
+    roots: Option<Vec<T>>,
 }
 
 impl<T: Real> Score<T> {
@@ -163,7 +167,11 @@ impl<T: Real> Score<T> {
             zones: zones.collect(),
             has_mass: problem.actuation.drives == Drives::Flow,
             horizon,
+            from: problem.scoring.from,
             late: late_steps(horizon),
+            roots: problem
+                .weights()
+                .map(|weights| weights.into_iter().map(|w| T::of(w.sqrt())).collect()),
         }
     }
 
@@ -175,11 +183,23 @@ impl<T: Real> Score<T> {
         T::of(pulls[term as usize])
     }
 
-    /// Adds the field after step `step`, counted from 0; `error` is its error to `target`.
+    /// The errors whose squares are summed: those of the state, scaled by how much each counts.
+    pub fn errors(&self, state: &[T], target: &[T], error: &mut [T]) {
+        for ((e, &z), &t) in error.iter_mut().zip(state).zip(target) {
+            *e = z - t;
+        }
+        if let Some(roots) = &self.roots {
+            error.iter_mut().zip(roots).for_each(|(e, &r)| *e = *e * r);
+        }
+    }
+
+    /// Adds the state after step `step`, counted from 0, of these [`errors`](Self::errors) to `target`.
     pub fn field(&self, error: &[T], target: &[T], step: usize, sums: &mut [f64; TERMS]) {
         let mut sum = T::ZERO;
         sum_of_squares(self.arch, error, &mut sum);
-        self.add(sums, Term::Track, sum);
+        if step >= self.from {
+            self.add(sums, Term::Track, sum);
+        }
         if step + self.late >= self.horizon {
             self.add(sums, Term::Late, sum);
         }
@@ -201,7 +221,10 @@ impl<T: Real> Score<T> {
         pulls: &[f64; TERMS],
         g_field: &mut [T],
     ) {
-        let mut pull = self.pull(pulls, Term::Track);
+        let mut pull = match step >= self.from {
+            true => self.pull(pulls, Term::Track),
+            false => T::ZERO,
+        };
         if step + self.late >= self.horizon {
             pull += self.pull(pulls, Term::Late);
         }
@@ -212,8 +235,17 @@ impl<T: Real> Score<T> {
             let mean = sum.wide() / error.len() as f64;
             pull += self.pull(pulls, Term::Order) / T::of(mean + ORDER_FLOOR);
         }
-        for (g, &e) in g_field.iter_mut().zip(error) {
-            *g += (pull + pull) * e;
+        match &self.roots {
+            None => {
+                for (g, &e) in g_field.iter_mut().zip(error) {
+                    *g += (pull + pull) * e;
+                }
+            }
+            Some(roots) => {
+                for ((g, &e), &root) in g_field.iter_mut().zip(error).zip(roots) {
+                    *g += (pull + pull) * root * e;
+                }
+            }
         }
         let pull = self.pull(pulls, Term::Centroid);
         if self.has_mass && pull != T::ZERO {

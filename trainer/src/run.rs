@@ -63,11 +63,11 @@ impl TrainingRun {
         if existing == Existing::Resume {
             let checkpoint = Checkpoint::load(&latest)?;
             ensure!(
-                checkpoint.problem == problem.name,
+                checkpoint.problem == problem.address(),
                 "'{}' is a training of {}, not of {}; choose another --out",
                 latest.display(),
                 checkpoint.problem,
-                problem.name
+                problem.address()
             );
             let mut asked = checkpoint.config.clone();
             change(&mut asked);

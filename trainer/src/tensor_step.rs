@@ -4,7 +4,7 @@
 //! equation adds to a time step is the handful of tensor operations that it is made of, on whatever
 //! device Burn has them on, not the hundreds of the whole loop.
 
-use crate::adjoint::physics::{FieldStep, Gradients, Interval};
+use crate::adjoint::physics::{Batch, FieldStep, Gradients, Interval};
 use burn::tensor::{Device, Tensor, TensorData};
 use problem::{NotImplemented, Problem};
 use std::fmt;
@@ -46,7 +46,7 @@ impl TensorStep {
             advance: form(problem, &device)?,
             device,
             points: problem.grid.len(),
-            components: problem.actuation.drives.components(),
+            components: problem.components(),
         })
     }
 
@@ -68,7 +68,7 @@ impl FieldStep<f32> for TensorStep {
 
     fn advance(
         &self,
-        episodes: usize,
+        Batch { episodes, .. }: Batch,
         fields: &[f32],
         forcing: &[f32],
         next: &mut [f32],
@@ -83,7 +83,13 @@ impl FieldStep<f32> for TensorStep {
     }
 
     /// The interval again, this time with Burn's tape.
-    fn adjoint(&self, episodes: usize, at: Interval<f32>, g: Gradients<f32>, _: &mut [f32]) {
+    fn adjoint(
+        &self,
+        Batch { episodes, .. }: Batch,
+        at: Interval<f32>,
+        g: Gradients<f32>,
+        _: &mut [f32],
+    ) {
         let fields = self.fields(episodes, at.fields).require_grad();
         let forcing = self.forcing(episodes, at.forcing).require_grad();
         let next = (self.advance)(fields.clone(), forcing.clone());

@@ -92,7 +92,7 @@ impl Fields {
             false => None,
             true => {
                 let mut file = begun(&beside(path, "target"), "<f4", grid.shape())?;
-                let target = resample(&episode.target, &problem.sensors, &grid);
+                let target = resample(problem.seen(&episode.target), &problem.sensors, &grid);
                 file.write(&little_endian(target)).map_err(of_fields)?;
                 Some(file)
             }
@@ -322,6 +322,7 @@ mod tests {
         let episode = Episode {
             initial: vec![0.0; 100],
             target: vec![0.5; 100],
+            ..Episode::default()
         };
         let path = folder.join("out.npy");
         let mut fields = Fields::create(&path, &PROBLEM, &episode, 2, agents).unwrap();
@@ -397,6 +398,7 @@ mod tests {
         let episode = Episode {
             initial: vec![0.0; 100],
             target: vec![0.0; 100],
+            ..Episode::default()
         };
         let path = folder.path().join("out.npy");
         drop(Fields::create(&path, &PROBLEM, &episode, 9, 1_000_000).unwrap());

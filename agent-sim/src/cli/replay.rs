@@ -56,7 +56,11 @@ pub fn replay(args: &ReplayArgs, problems: &Problems) -> anyhow::Result<()> {
         );
     };
     let team = scenario.team(problems)?;
-    let episode = episode(folder, &team.problem)?;
+    // What happens in a described episode is more than its fields: it is drawn again.
+    let episode = match team.problem.kit {
+        Some(_) => scenario.episode(&team)?,
+        None => episode(folder, &team.problem)?,
+    };
     let policy = team.parsed_policy();
     let experiment = team.experiment(policy.as_ref());
     let progress = Progress::new(team.steps, "steps");

@@ -581,6 +581,18 @@ fn remedy(experiment: &Experiment<'_>, blown: &BlownUp) -> String {
     format!("What may help: {}", may_help.join(", "))
 }
 
+/// An episode as test sets have it.
+fn stored(problem: &Problem, episode: &Episode) -> Vec<u8> {
+    let mut shape = vec![1];
+    let mut values = episode.initial.clone();
+    if problem.tracking {
+        shape.push(2);
+        values.extend(&episode.target);
+    }
+    shape.extend(problem.sensors.shape());
+    npy::encode(&shape, &values)
+}
+
 /// Writes what a replay needs.
 fn keep(
     folder: &OutputFolder,
@@ -589,23 +601,19 @@ fn keep(
     episode: &Episode,
     recording: &Recording,
 ) -> Result<Vec<PathBuf>, OutputError> {
-    let problem = &team.problem;
-    let mut shape = vec![1];
-    let mut values = episode.initial.clone();
-    if problem.tracking {
-        shape.push(2);
-        values.extend(&episode.target);
-    }
-    shape.extend(problem.sensors.shape());
     let header = format!("# agent-sim {VERSION}; run it again with agent-sim replay\n");
     let mut written = vec![
         folder.write(
             SCENARIO,
             (header + &explicit(scenario, team).to_toml()).as_bytes(),
         )?,
-        folder.write(EPISODE, &npy::encode(&shape, &values))?,
         folder.write(STEPS, recording.csv().as_bytes())?,
     ];
+    match team.problem.kit {
+        None => written.push(folder.write(EPISODE, &stored(&team.problem, episode))?),
+        // It is drawn again; one of an earlier run would be another's.
+        Some(_) => folder.remove(EPISODE)?,
+    }
     match &team.policy {
         Some(file) => written.push(folder.write(POLICY, file.bytes())?),
         // One of an earlier run must not be taken for this one's.
@@ -617,6 +625,7 @@ fn keep(
 /// The scenario with what it left to defaults.
 fn explicit(scenario: &Scenario, team: &Team) -> Scenario {
     Scenario {
+        problem: team.problem.address(),
         controller: Some(team.kind),
         agents: Some(team.agents),
         steps: Some(team.steps),

@@ -67,8 +67,9 @@ pub struct Scale {
 
 impl Scale {
     /// For the field in these runs of an episode.
-    pub fn of_field(episode: &Episode, runs: &[&Trajectory]) -> Self {
-        let ends = || episode.initial.iter().chain(&episode.target);
+    pub fn of_field(problem: &Problem, episode: &Episode, runs: &[&Trajectory]) -> Self {
+        let parts = [&episode.initial, &episode.target];
+        let ends = || parts.into_iter().flat_map(|state| problem.seen(state));
         let (low, high) = extremes(ends().copied(), 0.0);
         let on_the_way = runs.iter().flat_map(|run| {
             let shown = run.fields.len().min(FRAMES);
@@ -79,8 +80,9 @@ impl Scale {
     }
 
     /// For the field minus its target in runs of an episode: as far as they are apart at its start.
-    pub fn of_error(episode: &Episode) -> Self {
-        let gaps = episode.initial.iter().zip(&episode.target);
+    pub fn of_error(problem: &Problem, episode: &Episode) -> Self {
+        let gaps = problem.seen(&episode.initial).iter();
+        let gaps = gaps.zip(problem.seen(&episode.target));
         let (low, high) = extremes(gaps.map(|(a, b)| a - b), 0.0);
         Self {
             high: round_up(high.max(-low)),
@@ -185,8 +187,9 @@ mod tests {
         let episode = Episode {
             initial: initial.to_vec(),
             target: target.to_vec(),
+            ..Episode::default()
         };
-        Scale::of_field(&episode, &[])
+        Scale::of_field(&problem::published::heat_1d::PROBLEM, &episode, &[])
     }
 
     #[test]

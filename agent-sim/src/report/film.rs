@@ -77,7 +77,7 @@ pub fn film(
     let count = runs.iter().map(|run| run.trajectory.fields.len()).min();
     let count = count.filter(|count| *count > 0).ok_or(FilmError::Empty)?;
     let trajectories: Vec<&Trajectory> = runs.iter().map(|run| run.trajectory).collect();
-    let scale = Scale::of_field(episode, &trajectories);
+    let scale = Scale::of_field(problem, episode, &trajectories);
     let mut bytes = Vec::new();
     for (levels, frames) in QUALITIES {
         let studio = Studio {

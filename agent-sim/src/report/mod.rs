@@ -97,9 +97,9 @@ pub fn field_picture(
     let field = (
         field,
         Quantity::Field,
-        Scale::of_field(episode, &[run.trajectory]),
+        Scale::of_field(problem, episode, &[run.trajectory]),
     );
-    let error = (error, Quantity::Error, Scale::of_error(episode));
+    let error = (error, Quantity::Error, Scale::of_error(problem, episode));
     let panels = match problem.tracking {
         true => vec![field, error],
         // Where the field is to vanish, it is the error.
@@ -237,7 +237,7 @@ pub fn story_picture(
     const BAR: u32 = 86;
     let first = &runs[..runs.len().min(3)];
     let trajectories: Vec<&Trajectory> = first.iter().map(|run| run.trajectory).collect();
-    let scale = Scale::of_field(episode, &trajectories);
+    let scale = Scale::of_field(problem, episode, &trajectories);
     svg::render((WIDTH, 720), |surface, inlay| {
         let area = footed(surface, provenance)?;
         let (panels, below) = area.split_vertically(370 * FINE);

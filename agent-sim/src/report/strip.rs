@@ -87,10 +87,10 @@ pub fn strip_picture(
             layout: &layout,
             frames: &frames,
         };
-        let scale = Scale::of_field(episode, &[trajectory]);
+        let scale = Scale::of_field(problem, episode, &[trajectory]);
         strip.draw_fields(&area, inlay, scale)?;
         if problem.tracking {
-            strip.draw_errors(&area, inlay, Scale::of_error(episode))?;
+            strip.draw_errors(&area, inlay, Scale::of_error(problem, episode))?;
         }
         let (_, height) = surface.dim_in_pixel();
         let foot = (BESIDE, (height - PROVENANCE * FINE) as i32);

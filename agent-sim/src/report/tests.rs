@@ -26,6 +26,7 @@ fn episode(problem: &Problem) -> Episode {
     Episode {
         initial: (0..points).map(|i| (i as f32 * 0.3).sin()).collect(),
         target: vec![0.5; points],
+        ..Episode::default()
     }
 }
 

@@ -75,6 +75,7 @@ pub static PROBLEM: Problem = Problem {
     baseline: None,
     integral: None,
     policy: None,
+    kit: None,
     form: None,
     variants: &[],
     coefficients: COEFFICIENTS,
@@ -133,6 +134,7 @@ fn draw(problem: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     Episode {
         initial: waves(),
         target: waves(),
+        ..Episode::default()
     }
 }
 

@@ -8,6 +8,7 @@
 pub mod advection_diffusion_2d;
 mod batch_fft;
 pub mod density_2d;
+pub mod described;
 mod exponential;
 pub mod fkpp_1d;
 mod fourier;
@@ -16,6 +17,7 @@ pub mod heat_2d;
 pub mod ks_1d;
 pub mod ks_2d;
 mod lanes;
+pub mod lines;
 mod spectral;
 pub mod tridiagonal;
 pub mod turbulence_2d;

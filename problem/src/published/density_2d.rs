@@ -160,6 +160,7 @@ pub static PROBLEM: Problem = Problem {
     },
     baseline: Some(BASELINE),
     policy: Some(include_bytes!("../../../policies/density-2d.policy")),
+    kit: None,
     form: None,
     variants: &[Variant {
         name: "conservative",
@@ -268,6 +269,7 @@ pub fn draw(_: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     Episode {
         initial: blob(start, width, peak),
         target: blob(goal, width, peak),
+        ..Episode::default()
     }
 }
 
@@ -302,7 +304,9 @@ mod tests {
     fn draws_are_like_the_test_set() {
         let mut sum = 0.0;
         for index in 0..2000 {
-            let Episode { initial, target } = draw(&PROBLEM, &mut episode_rng(14, index));
+            let Episode {
+                initial, target, ..
+            } = draw(&PROBLEM, &mut episode_rng(14, index));
             let square = |(z, t): (&f32, &f32)| f64::from(z - t).powi(2);
             sum += initial.iter().zip(&target).map(square).sum::<f64>() / initial.len() as f64;
             let top = initial.iter().copied().fold(0.0, f32::max);
@@ -323,7 +327,9 @@ mod tests {
             [(at / 80) as f64 / 63.0, 1.25 * (at % 80) as f64 / 79.0]
         };
         for index in 0..200 {
-            let Episode { initial, target } = draw(&PROBLEM, &mut episode_rng(15, index));
+            let Episode {
+                initial, target, ..
+            } = draw(&PROBLEM, &mut episode_rng(15, index));
             let (from, to) = (top(&initial), top(&target));
             for (place, ranges) in [(from, START), (to, GOAL)] {
                 for (x, [low, high]) in place.into_iter().zip(ranges) {

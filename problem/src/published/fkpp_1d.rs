@@ -113,6 +113,7 @@ pub static PROBLEM: Problem = Problem {
     longest_step: |problem| Fkpp1d::<f64>::largest_stable_dt(equation(problem).growth),
     baseline: Some(BASELINE),
     policy: Some(include_bytes!("../../../policies/fkpp-1d.policy")),
+    kit: None,
     form: None,
     variants: &[TRUE_SPACING],
     coefficients: COEFFICIENTS,
@@ -175,6 +176,7 @@ pub fn draw(_: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     Episode {
         initial: density(&INITIAL.draw(rng)),
         target: density(&TARGET.draw(rng)),
+        ..Episode::default()
     }
 }
 
@@ -207,7 +209,9 @@ mod tests {
     fn draws_are_like_the_test_set() {
         let mut sums = [0.0; 3];
         for index in 0..2000 {
-            let Episode { initial, target } = draw(&PROBLEM, &mut episode_rng(11, index));
+            let Episode {
+                initial, target, ..
+            } = draw(&PROBLEM, &mut episode_rng(11, index));
             for j in 0..GRID {
                 let (z, t) = (f64::from(initial[j]), f64::from(target[j]));
                 for (sum, square) in sums.iter_mut().zip([z * z, t * t, (z - t) * (z - t)]) {

@@ -104,6 +104,7 @@ pub static PROBLEM: Problem = Problem {
     longest_step: |_| f64::INFINITY,
     baseline: Some(BASELINE),
     policy: Some(include_bytes!("../../../policies/heat-1d.policy")),
+    kit: None,
     form: None,
     variants: &[TRUE_SPACING],
     coefficients: COEFFICIENTS,
@@ -169,6 +170,7 @@ fn draw(_: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     Episode {
         initial: INITIAL.draw(rng),
         target: TARGET.draw(rng),
+        ..Episode::default()
     }
 }
 

@@ -124,6 +124,7 @@ pub static PROBLEM: Problem = Problem {
     longest_step: |_| f64::INFINITY,
     baseline: Some(BASELINE),
     policy: Some(include_bytes!("../../../policies/heat-2d.policy")),
+    kit: None,
     form: None,
     variants: &[TRUE_SPACING],
     coefficients: COEFFICIENTS,
@@ -170,6 +171,7 @@ pub fn draw(_: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     Episode {
         initial: INITIAL.draw(rng),
         target: TARGET.draw(rng),
+        ..Episode::default()
     }
 }
 
@@ -186,7 +188,9 @@ mod tests {
     fn draws_are_like_the_test_set() {
         let mut sums = [0.0; 3];
         for index in 0..1000 {
-            let Episode { initial, target } = draw(&PROBLEM, &mut episode_rng(12, index));
+            let Episode {
+                initial, target, ..
+            } = draw(&PROBLEM, &mut episode_rng(12, index));
             for (z, t) in initial.into_iter().zip(target) {
                 let (z, t) = (f64::from(z), f64::from(t));
                 for (sum, square) in sums.iter_mut().zip([z * z, t * t, (z - t) * (z - t)]) {

@@ -83,6 +83,7 @@ pub static PROBLEM: Problem = Problem {
     scoring: Scoring {
         headline: Headline::TimeMean,
         records: Records::AfterAction,
+        from: 0,
     },
     keep_out: &[],
     loss: LossWeights {
@@ -105,6 +106,7 @@ pub static PROBLEM: Problem = Problem {
     longest_step: |_| Ks1d::<f64>::largest_stable_dt(SPEED_MAX),
     baseline: Some(BASELINE),
     policy: Some(include_bytes!("../../../policies/ks-1d.policy")),
+    kit: None,
     form: None,
     variants: &[],
     coefficients: COEFFICIENTS,
@@ -175,6 +177,7 @@ pub fn draw(problem: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     Episode {
         initial: field.iter().map(|&u| u as f32).collect(),
         target: vec![0.0; points],
+        ..Episode::default()
     }
 }
 
@@ -190,7 +193,9 @@ mod tests {
     fn draws_are_like_the_test_set() {
         let mut sum = 0.0;
         for index in 0..40 {
-            let Episode { initial, target } = draw(&PROBLEM, &mut episode_rng(13, index));
+            let Episode {
+                initial, target, ..
+            } = draw(&PROBLEM, &mut episode_rng(13, index));
             let u: Vec<f64> = initial.iter().map(|&u| f64::from(u)).collect();
             sum += u.iter().map(|u| u * u).sum::<f64>() / (40 * GRID) as f64;
             assert!(u.iter().sum::<f64>().abs() < 1e-4);

@@ -102,6 +102,7 @@ pub static PROBLEM: Problem = Problem {
     longest_step: |_| LARGEST_STABLE_DT,
     baseline: Some(BASELINE),
     policy: Some(include_bytes!("../../../policies/ks-2d.policy")),
+    kit: None,
     form: None,
     variants: &[Variant {
         name: "as-published",
@@ -183,6 +184,7 @@ pub fn draw(problem: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     Episode {
         initial: field.iter().map(|&u| u as f32).collect(),
         target: vec![0.0; field.len()],
+        ..Episode::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The eight problems of the paper. Each file says everything about its problem that is a fact.
 
-use crate::{Problem, UnknownProblem};
+use crate::{NoProblem, Problem};
 
 /// Hands the names of the published problems' files to the macro `$then`, in the order of the results
 /// table: the one list of them, which this crate declares its modules from, and the trainer its own.
@@ -38,6 +38,6 @@ pub fn measured() -> impl Iterator<Item = &'static Problem> {
 }
 
 /// The published problem of that name.
-pub fn by_name(name: &str) -> Result<&'static Problem, UnknownProblem> {
+pub fn by_name(name: &str) -> Result<&'static Problem, NoProblem> {
     crate::Problems::published().by_name(name)
 }

@@ -113,6 +113,7 @@ pub static PROBLEM: Problem = Problem {
     scoring: Scoring {
         headline: Headline::Final,
         records: Records::BeforeAction,
+        from: 0,
     },
     keep_out: &[],
     loss: LossWeights {
@@ -132,6 +133,7 @@ pub static PROBLEM: Problem = Problem {
     },
     baseline: Some(BASELINE),
     policy: Some(include_bytes!("../../../policies/turbulence-2d.policy")),
+    kit: None,
     form: None,
     variants: &[Variant {
         name: "as-published",
@@ -200,6 +202,7 @@ pub fn draw(problem: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     Episode {
         initial: field.iter().map(|&w| w as f32).collect(),
         target: vec![0.0; field.len()],
+        ..Episode::default()
     }
 }
 

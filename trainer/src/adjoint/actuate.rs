@@ -66,7 +66,7 @@ impl<T: Real> Actuators<T> {
             arch: Arch::new(),
             axes: grid.axes,
             points: grid.points,
-            components: problem.actuation.drives.components(),
+            components: problem.components(),
             coordinates: [axis(0), axis(1)],
             precision: T::of(problem.actuation.width.powi(-2)),
             period: [ring(0), ring(1)],
@@ -124,7 +124,8 @@ impl<T: Real> Actuators<T> {
         for (c, forcing) in forcing.chunks_exact_mut(grid).enumerate() {
             if self.axes == 1 {
                 let kernels = kernels.values[0].chunks_exact(grid);
-                for (&u, kernel) in amplitudes.iter().zip(kernels) {
+                let amplitudes = amplitudes[c..].iter().step_by(self.components);
+                for (&u, kernel) in amplitudes.zip(kernels) {
                     add_scaled(self.arch, u, kernel, forcing);
                 }
             } else {

@@ -2,6 +2,7 @@
 //! made in and what tests difference numerically.
 
 use super::physics::FieldStep;
+use super::physics::described::Evaluates;
 use crate::entry::ByHand;
 use problem::{NotImplemented, Problem};
 use pulp::Simd;
@@ -25,6 +26,7 @@ pub trait Real:
     + Mul<Output = Self>
     + Div<Output = Self>
     + Neg<Output = Self>
+    + Evaluates
     + 'static
 {
     /// A vector register of instruction set `S`.

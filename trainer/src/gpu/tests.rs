@@ -92,6 +92,7 @@ fn episode(problem: &Problem, number: usize) -> Episode {
     Episode {
         initial: wave(2.0, number as f64),
         target,
+        ..Episode::default()
     }
 }
 

@@ -1,12 +1,16 @@
 //! Physics against the simulator and against central differences, for the tests of every problem.
 
-use super::{FieldStep, Gradients, Interval};
+use super::{Batch, FieldStep, Gradients, Interval};
 use crate::adjoint::check::{assert_gradient, wave};
 use crate::adjoint::real::Real;
 use problem::Problem;
 use problem::random_field::episode_rng;
 
 const EPISODES: usize = 2;
+const BATCH: Batch = Batch {
+    episodes: EPISODES,
+    step: 0,
+};
 
 /// Of the largest value, in f64 and f32: 25 intervals of up to three steps, each rounding a few
 /// times by half a unit in the last place.
@@ -33,7 +37,7 @@ pub fn assert_stays_near_simulator(
     tolerances: [f64; 2],
 ) {
     let n = problem.grid.len();
-    let forced = problem.actuation.drives.components() * n;
+    let forced = problem.components() * n;
     let mut truth: Vec<f64> = (0..EPISODES as u64)
         .flat_map(|index| (problem.draw)(problem, &mut episode_rng(21, index)).initial)
         .map(f64::from)
@@ -87,7 +91,7 @@ pub fn assert_adjoint(
         forcing: &mut g_forcing,
     };
     let mut scratch = unset(EPISODES * physics.scratch_len());
-    physics.adjoint(EPISODES, at, gradients, &mut scratch);
+    physics.adjoint(BATCH, at, gradients, &mut scratch);
     // Each in its own scale: the two differ by orders of magnitude.
     assert_gradient(
         |fields| value(fields, forcing),
@@ -108,14 +112,7 @@ fn advance<T: Real>(physics: &dyn FieldStep<T>, fields: &[T], forcing: &[T]) -> 
     let mut next = unset(fields.len());
     let mut tape = unset(EPISODES * physics.tape_len());
     let mut scratch = unset(EPISODES * physics.scratch_len());
-    physics.advance(
-        EPISODES,
-        fields,
-        forcing,
-        &mut next,
-        &mut tape,
-        &mut scratch,
-    );
+    physics.advance(BATCH, fields, forcing, &mut next, &mut tape, &mut scratch);
     (next, tape)
 }
 

@@ -14,7 +14,7 @@
 //! columns is overwritten or weighs zero. The adjoint finds the displacements anew from the wind, so
 //! the tape holds only densities between solver steps.
 
-use super::{Differentiable, FieldStep, Gradients, Interval, not_implemented};
+use super::{Batch, Differentiable, FieldStep, Gradients, Interval, not_implemented};
 use crate::adjoint::elementwise::{CHUNK, vectorised};
 use crate::adjoint::real::Real;
 use problem::pde::density_2d::Transport;
@@ -202,7 +202,7 @@ impl<T: Real> FieldStep<T> for Density2d<T> {
 
     fn advance(
         &self,
-        _episodes: usize,
+        _: Batch,
         fields: &[T],
         forcing: &[T],
         next: &mut [T],
@@ -221,7 +221,13 @@ impl<T: Real> FieldStep<T> for Density2d<T> {
         }
     }
 
-    fn adjoint(&self, episodes: usize, at: Interval<T>, g: Gradients<T>, scratch: &mut [T]) {
+    fn adjoint(
+        &self,
+        Batch { episodes, .. }: Batch,
+        at: Interval<T>,
+        g: Gradients<T>,
+        scratch: &mut [T],
+    ) {
         let n = self.grid();
         let (g_mixed, scratch) = scratch.split_at_mut(self.framed_len());
         g.forcing.fill(T::ZERO);

@@ -10,7 +10,7 @@
 //! the densities between solver steps.
 
 use super::diffusion::implicit_inverse;
-use super::{Differentiable, FieldStep, Gradients, Interval};
+use super::{Batch, Differentiable, FieldStep, Gradients, Interval};
 use crate::adjoint::elementwise::vectorised;
 use crate::adjoint::matrix;
 use crate::adjoint::real::Real;
@@ -84,7 +84,7 @@ impl<T: Real> FieldStep<T> for Fkpp1d<T> {
 
     fn advance(
         &self,
-        _episodes: usize,
+        _: Batch,
         fields: &[T],
         forcing: &[T],
         next: &mut [T],
@@ -100,7 +100,7 @@ impl<T: Real> FieldStep<T> for Fkpp1d<T> {
         self.substep(from, forcing, next, explicit);
     }
 
-    fn adjoint(&self, _episodes: usize, at: Interval<T>, g: Gradients<T>, scratch: &mut [T]) {
+    fn adjoint(&self, _: Batch, at: Interval<T>, g: Gradients<T>, scratch: &mut [T]) {
         let all = at.fields.len();
         let (g_implicit, g_explicit) = scratch[..2 * all].split_at_mut(all);
         g.fields.copy_from_slice(g.next);

@@ -8,7 +8,7 @@
 //! being symmetric it is its own adjoint. (The simulator solves the same system by elimination;
 //! the two are independent on purpose.)
 
-use super::{Differentiable, FieldStep, Gradients, Interval, diffusion};
+use super::{Batch, Differentiable, FieldStep, Gradients, Interval, diffusion};
 use crate::adjoint::matrix;
 use crate::adjoint::real::Real;
 use problem::published::heat_1d::{Equation, equation};
@@ -78,7 +78,7 @@ impl<T: Real> FieldStep<T> for Heat1d<T> {
 
     fn advance(
         &self,
-        _: usize,
+        _: Batch,
         fields: &[T],
         forcing: &[T],
         next: &mut [T],
@@ -96,7 +96,7 @@ impl<T: Real> FieldStep<T> for Heat1d<T> {
     }
 
     /// The step is linear: nothing of the way there needs to be known.
-    fn adjoint(&self, _: usize, _: Interval<T>, g: Gradients<T>, g_explicit: &mut [T]) {
+    fn adjoint(&self, _: Batch, _: Interval<T>, g: Gradients<T>, g_explicit: &mut [T]) {
         let n = self.grid;
         g.forcing.fill(T::ZERO);
         for step in 0..self.substeps {
@@ -121,6 +121,10 @@ impl<T: Real> FieldStep<T> for Heat1d<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn batch(episodes: usize) -> Batch {
+        Batch { episodes, step: 0 }
+    }
     use crate::adjoint::check::{assert_gradient, wave};
     use problem::published::heat_1d::PROBLEM;
 
@@ -134,7 +138,14 @@ mod tests {
             .collect();
         let a = -2.0 * diffusion_ratio(&PROBLEM) * (std::f64::consts::PI / 198.0).sin().powi(2);
         let (mut scratch, mut next) = (vec![0.0; 100], vec![0.0; 100]);
-        heat.advance(1, &sine, &[0.0; 100], &mut next, &mut [], &mut scratch);
+        heat.advance(
+            batch(1),
+            &sine,
+            &[0.0; 100],
+            &mut next,
+            &mut [],
+            &mut scratch,
+        );
         for (before, after) in sine.iter().zip(&next) {
             assert!((after - before * (1.0 + a) / (1.0 - a)).abs() < 1e-13);
         }
@@ -150,7 +161,7 @@ mod tests {
         let value = |state: &[f64]| {
             let (mut scratch, mut next) = (vec![0.0; 200], vec![0.0; 200]);
             heat.advance(
-                2,
+                batch(2),
                 &state[..200],
                 &state[200..],
                 &mut next,
@@ -172,7 +183,7 @@ mod tests {
             fields,
             forcing,
         };
-        heat.adjoint(2, at, gradients, &mut scratch);
+        heat.adjoint(batch(2), at, gradients, &mut scratch);
         assert_gradient(value, &state, &g, 1e-8);
     }
 }

@@ -14,7 +14,7 @@
 //! which are linear: their adjoint needs no tape.
 
 use super::diffusion::implicit_inverse;
-use super::{Differentiable, FieldStep, Gradients, Interval};
+use super::{Batch, Differentiable, FieldStep, Gradients, Interval};
 use crate::adjoint::elementwise::vectorised;
 use crate::adjoint::matrix;
 use crate::adjoint::real::Real;
@@ -100,7 +100,7 @@ impl<T: Real> FieldStep<T> for Heat2d<T> {
 
     fn advance(
         &self,
-        _episodes: usize,
+        _: Batch,
         fields: &[T],
         forcing: &[T],
         next: &mut [T],
@@ -124,7 +124,7 @@ impl<T: Real> FieldStep<T> for Heat2d<T> {
         }
     }
 
-    fn adjoint(&self, _episodes: usize, _at: Interval<T>, g: Gradients<T>, scratch: &mut [T]) {
+    fn adjoint(&self, _: Batch, _at: Interval<T>, g: Gradients<T>, scratch: &mut [T]) {
         let [_, columns] = self.points;
         let (g_source, g_halfway) = scratch[..2 * g.next.len()].split_at_mut(g.next.len());
         g_source.fill(T::ZERO);

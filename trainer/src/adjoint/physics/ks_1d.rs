@@ -13,7 +13,7 @@
 use super::super::elementwise::vectorised;
 use super::super::matrix;
 use super::super::real::Real;
-use super::{Differentiable, FieldStep, Gradients, Interval, not_implemented};
+use super::{Batch, Differentiable, FieldStep, Gradients, Interval, not_implemented};
 use problem::published::ks_1d::equation;
 use problem::{NotImplemented, Problem};
 use pulp::{Arch, Simd, WithSimd};
@@ -85,7 +85,7 @@ impl<T: Real> FieldStep<T> for Ks1d<T> {
 
     fn advance(
         &self,
-        episodes: usize,
+        Batch { episodes, .. }: Batch,
         fields: &[T],
         forcing: &[T],
         next: &mut [T],
@@ -107,7 +107,13 @@ impl<T: Real> FieldStep<T> for Ks1d<T> {
         }
     }
 
-    fn adjoint(&self, episodes: usize, at: Interval<T>, g: Gradients<T>, scratch: &mut [T]) {
+    fn adjoint(
+        &self,
+        Batch { episodes, .. }: Batch,
+        at: Interval<T>,
+        g: Gradients<T>,
+        scratch: &mut [T],
+    ) {
         let n = self.points;
         let g_inputs = &mut scratch[..episodes * 2 * n];
         g.fields.copy_from_slice(g.next);

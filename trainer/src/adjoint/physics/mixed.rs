@@ -1,6 +1,6 @@
 //! Steps of episodes that have coefficients of their own.
 
-use super::{FieldStep, Gradients, Interval};
+use super::{Batch, FieldStep, Gradients, Interval};
 use problem::coefficient::Coefficients;
 use problem::{NotImplemented, Problem};
 use std::fmt;
@@ -113,8 +113,11 @@ struct Share {
 }
 
 impl Share {
-    fn count(&self) -> usize {
-        self.of.len()
+    fn batch(&self, step: usize) -> Batch {
+        Batch {
+            episodes: self.of.len(),
+            step,
+        }
     }
 
     /// Their part of values that all episodes have the same number of.
@@ -134,9 +137,10 @@ impl Share {
 }
 
 impl<T> Mixed<T> {
-    /// [`FieldStep::advance`] of all episodes.
+    /// [`FieldStep::advance`] of all episodes, in control step `number`.
     pub fn advance(
         &self,
+        number: usize,
         fields: &[T],
         forcing: &[T],
         next: &mut [T],
@@ -145,7 +149,7 @@ impl<T> Mixed<T> {
     ) {
         for (share, step) in self.stretches() {
             step.advance(
-                share.count(),
+                share.batch(number),
                 share.part(fields),
                 share.part(forcing),
                 share.part_mut(next),
@@ -155,8 +159,8 @@ impl<T> Mixed<T> {
         }
     }
 
-    /// [`FieldStep::adjoint`] of all episodes.
-    pub fn adjoint(&self, at: Interval<T>, g: Gradients<T>, scratch: &mut [T]) {
+    /// [`FieldStep::adjoint`] of all episodes, in control step `number`.
+    pub fn adjoint(&self, number: usize, at: Interval<T>, g: Gradients<T>, scratch: &mut [T]) {
         for (share, step) in self.stretches() {
             let at = Interval {
                 fields: share.part(at.fields),
@@ -169,7 +173,7 @@ impl<T> Mixed<T> {
                 fields: share.part_mut(g.fields),
                 forcing: share.part_mut(g.forcing),
             };
-            step.adjoint(share.count(), at, g, share.part_mut(scratch));
+            step.adjoint(share.batch(number), at, g, share.part_mut(scratch));
         }
     }
 }

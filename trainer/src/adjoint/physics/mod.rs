@@ -5,6 +5,7 @@
 #[cfg(test)]
 pub(crate) mod agreement;
 pub mod density_2d;
+pub mod described;
 pub mod diffusion;
 pub mod fkpp_1d;
 pub mod heat_1d;
@@ -50,7 +51,7 @@ pub trait FieldStep<T>: Debug + Send + Sync {
     /// Fields at the end of the interval, from those at its start and the forcing held over it.
     fn advance(
         &self,
-        episodes: usize,
+        batch: Batch,
         fields: &[T],
         forcing: &[T],
         next: &mut [T],
@@ -59,7 +60,16 @@ pub trait FieldStep<T>: Debug + Send + Sync {
     );
 
     /// Sets the gradients of `fields` and `forcing` from that of the fields at the interval's end.
-    fn adjoint(&self, episodes: usize, at: Interval<T>, g: Gradients<T>, scratch: &mut [T]);
+    fn adjoint(&self, batch: Batch, at: Interval<T>, g: Gradients<T>, scratch: &mut [T]);
+}
+
+/// Which episodes, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batch {
+    /// How many side by side.
+    pub episodes: usize,
+    /// The control step that the interval begins with.
+    pub step: usize,
 }
 
 /// The interval that an adjoint goes back through.

@@ -3,7 +3,7 @@
 
 use super::super::real::Real;
 use super::spectral::{Circle, Of, Transform, fold, parts, unfold};
-use super::{FieldStep, Gradients, Interval};
+use super::{Batch, FieldStep, Gradients, Interval};
 use std::fmt::Debug;
 
 /// What modes do in one solver step, and its adjoint.
@@ -105,7 +105,7 @@ impl<T: Real, E: Evolution<T>> FieldStep<T> for OnTorus<T, E> {
     /// One episode after the other: their fields stay in the cache, and the products are tall enough.
     fn advance(
         &self,
-        _: usize,
+        _: Batch,
         fields: &[T],
         forcing: &[T],
         next: &mut [T],
@@ -122,7 +122,7 @@ impl<T: Real, E: Evolution<T>> FieldStep<T> for OnTorus<T, E> {
         }
     }
 
-    fn adjoint(&self, _: usize, at: Interval<T>, g: Gradients<T>, scratch: &mut [T]) {
+    fn adjoint(&self, _: Batch, at: Interval<T>, g: Gradients<T>, scratch: &mut [T]) {
         let n = self.whole.grid_len();
         let inputs = (at.tape.chunks_exact(self.tape_len())).zip(g.next.chunks_exact(n));
         let outputs = g

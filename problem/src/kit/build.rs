@@ -1,0 +1,1636 @@
+//! From what stands in a file to a problem: every complaint in one sentence with the line, before anything
+//! runs.
+
+use super::domain::{BOX_SIDES, Domain, Mask};
+use super::episode::{Form, Generator, Push, Wander};
+use super::expression::{Expression, Scratch};
+use super::file::{self, Cut, Drawn, File, Number, Said};
+use super::places::{Places, is_inside};
+use super::shape::Shape;
+use super::system::System;
+use super::{BadFile, Constant, Described, Edge, Kit, MOST_FIELDS, Map, Reaction, SIDES, operator};
+use crate::coefficient::{Coefficient, MAX_COEFFICIENTS, NOTHING_ELSE, published};
+use crate::grid::{self, Grid};
+use crate::pde::Stepper;
+use crate::pde::described::DescribedStepper;
+use crate::random_field::{Smooth, episode_rng};
+use crate::resample::resample;
+use crate::{
+    Actuation, Cells, Disc, Drives, ErrorSensing, Headline, LossWeights, Problem, Proportional,
+    Records, Scoring, Sensing, npy,
+};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+/// Most nodes of a grid: beyond, a run would not fit in memory.
+const MOST_NODES: usize = 1 << 22;
+/// Largest file of a map or mask.
+const LARGEST_MAP: u64 = 1 << 30;
+/// Largest file of text.
+const LARGEST_TEXT: u64 = 1 << 20;
+/// Most steps of the solver in one control interval that are tried.
+const MOST_SUBSTEPS: usize = 256;
+/// How much of a field's change halving the solver's step may change.
+const RESOLVED: f64 = 2e-3;
+/// Most steps of an episode.
+const MOST_STEPS: usize = 1_000_000;
+/// Most actuators.
+const MOST_AGENTS: usize = 1 << 20;
+/// Most times that neighbouring points may mix in a control interval: beyond, 1 is lost beside it in
+/// rounding.
+const MOST_MIXING: f64 = 1e12;
+/// Most points along an axis with random fields, whose covariance is factored.
+const MOST_RANDOM: usize = 4096;
+/// Lengths that agents' single precision bears, and intervals that their clocks do.
+const LENGTHS: [f64; 2] = [1e-9, 1e9];
+const INTERVALS: [f64; 2] = [1e-6, 4000.0];
+/// What policies have room for: discs to keep out of, values to read, numbers to remember.
+const MOST_DISCS: usize = 4;
+const MOST_FEATURES: usize = 4096;
+const MOST_MEMORY: usize = 16;
+
+type Checked<T> = Result<T, BadFile>;
+
+/// The problem that a file describes.
+pub fn problem(path: &Path) -> Checked<&'static Problem> {
+    let size = std::fs::metadata(path).map(|data| data.len());
+    let text = match size {
+        Ok(size) if size > LARGEST_TEXT => Err(format!(
+            "it has {size} bytes, which is too long for a description; keep maps in files of their own"
+        )),
+        _ => std::fs::read_to_string(path)
+            .map_err(|e| format!("it cannot be read: {e}; agent-sim new writes one to begin with")),
+    };
+    let text = text.map_err(|what| BadFile {
+        path: path.to_owned(),
+        line: None,
+        what,
+    })?;
+    described(path, &text)
+}
+
+/// The problem that a text describes, which stands in a file.
+pub fn described(path: &Path, text: &str) -> Checked<&'static Problem> {
+    let builder = Builder {
+        path,
+        text,
+        variables: Vec::new(),
+    };
+    builder.build()
+}
+
+/// What is known while a file is gone through.
+struct Builder<'a> {
+    path: &'a Path,
+    text: &'a str,
+    /// Names in expressions: fields, coefficients, x, y, t.
+    variables: Vec<String>,
+}
+
+impl Builder<'_> {
+    /// A complaint about a place in the file.
+    fn wrong(&self, at: Range<usize>, what: impl Into<String>) -> BadFile {
+        let before = &self.text.as_bytes()[..at.start.min(self.text.len())];
+        BadFile {
+            path: self.path.to_owned(),
+            line: Some(1 + before.iter().filter(|&&byte| byte == b'\n').count()),
+            what: what.into(),
+        }
+    }
+
+    fn positive(&self, said: &Said<f64>, what: &str) -> Checked<f64> {
+        match *said.get_ref() {
+            value if value > 0.0 && value.is_finite() => Ok(value),
+            value => Err(self.wrong(said.span(), format!("{what} must be positive, not {value}"))),
+        }
+    }
+
+    fn not_negative(&self, said: &Option<Said<f64>>, usual: f64, what: &str) -> Checked<f64> {
+        match said.as_ref().map(|said| (said, *said.get_ref())) {
+            None => Ok(usual),
+            Some((_, value)) if value >= 0.0 && value.is_finite() => Ok(value),
+            Some((said, value)) => Err(self.wrong(
+                said.span(),
+                format!("{what} must be zero or positive, not {value}"),
+            )),
+        }
+    }
+
+    fn build(mut self) -> Checked<&'static Problem> {
+        let file: File = toml::from_str(self.text).map_err(|error| {
+            let at = error.span().unwrap_or(0..0);
+            self.wrong(at, in_a_sentence(error.message()))
+        })?;
+        self.check_name(&file)?;
+        let names = self.field_names(&file)?;
+        let grid = self.grid(&file)?;
+        let (coefficients, constants) = self.coefficients(&file, &names)?;
+        let cuts = self.cuts(&file, grid.axes)?;
+        let mask = self.mask(&file, &grid)?;
+        let domain = {
+            let shapes: Vec<Shape> = cuts.iter().map(|(_, shape)| shape.clone()).collect();
+            Domain::new(grid, &shapes, mask.as_ref())
+        };
+        self.check_parts(&file, &domain)?;
+        let interval = self.positive(&file.time.interval, "time.interval")?;
+        if !(INTERVALS[0]..=INTERVALS[1]).contains(&interval) {
+            let what = format!(
+                "time.interval can be from {:e} to {}, not {interval:?}; choose another unit of time",
+                INTERVALS[0], INTERVALS[1]
+            );
+            return Err(self.wrong(file.time.interval.span(), what));
+        }
+        let steps = *file.time.steps.get_ref();
+        if !(1..=MOST_STEPS).contains(&steps) {
+            let what = format!("an episode has 1 to {MOST_STEPS} steps, not {steps}");
+            return Err(self.wrong(file.time.steps.span(), what));
+        }
+        let length = interval * steps as f64;
+        let named = |said: &Option<Said<String>>, usual: usize| -> Checked<usize> {
+            let Some(said) = said else { return Ok(usual) };
+            let found = names.iter().position(|name| name == said.get_ref());
+            found.ok_or_else(|| {
+                let what = format!(
+                    "there is no field '{}'; there is: {}",
+                    said.get_ref(),
+                    names.join(", ")
+                );
+                self.wrong(said.span(), what)
+            })
+        };
+        let driven = named(&file.actuators.field, 0)?;
+        let seen = named(&file.sensors.field, driven)?;
+        let ranges = self.ranges(&file, &names, &grid, length)?;
+        let mut described = Vec::new();
+        for (k, name) in names.iter().enumerate() {
+            let field = field_of(&file, name);
+            described.push(self.field(
+                field,
+                FieldContext {
+                    name,
+                    fields: names.len(),
+                    usual_weight: f64::from(u8::from(k == seen)),
+                    grid: &grid,
+                    domain: &domain,
+                    cuts: &cuts,
+                    masked: mask.is_some(),
+                    ranges: &ranges,
+                    interval,
+                    length,
+                },
+            )?);
+        }
+        self.check_goals(&file)?;
+        let tracking = described.iter().any(|field| {
+            !matches!(&field.target, Generator::Expression(e) if e.text() == "0")
+                || field.goal.is_some()
+        });
+        let pushes = file.disturbances.iter();
+        let pushes = pushes
+            .map(|push| self.push(push, &names, grid.axes, length))
+            .collect::<Checked<Vec<Push>>>()?;
+        let (places, velocity_max) = self.actuators(&file, &domain)?;
+        let mut keep_out = Vec::new();
+        for cut in &file.actuators.keep_out {
+            match self.shape(cut, grid.axes)? {
+                Shape::Disc { centre, radius } => keep_out.push(Disc { centre, radius }),
+                _ => {
+                    let what = "agents can only be kept out of discs; give { disc = { centre = …, radius = … } }";
+                    return Err(self.wrong(cut.span(), what));
+                }
+            }
+        }
+        // Nobody is inside a hole.
+        keep_out.extend(cuts.iter().filter_map(|(_, shape)| match shape {
+            Shape::Disc { centre, radius } if velocity_max > 0.0 => Some(Disc {
+                centre: *centre,
+                radius: *radius,
+            }),
+            _ => None,
+        }));
+        if keep_out.len() > MOST_DISCS {
+            let what = format!(
+                "mobile agents can be kept out of {MOST_DISCS} discs; here are {}, round cut-outs among them",
+                keep_out.len()
+            );
+            return Err(self.wrong(file.actuators.places.span(), what));
+        }
+        let regions = (file.score.regions.iter())
+            .map(|region| {
+                let weight = region.get_ref().weight.map(|w| Said::new(region.span(), w));
+                Ok((
+                    self.shape(region, grid.axes)?,
+                    self.not_negative(&weight, 1.0, "a region's weight")?,
+                ))
+            })
+            .collect::<Checked<Vec<_>>>()?;
+        let elsewhere = self.not_negative(&file.score.elsewhere, 1.0, "score.elsewhere")?;
+        let noise = self.not_negative(&file.sensors.noise, 0.0, "sensors.noise")?;
+        let from = match &file.score.from {
+            None => 0,
+            Some(said) => match *said.get_ref() {
+                from if (0.0..length).contains(&from) => {
+                    ((from / interval).round() as usize).min(steps - 1)
+                }
+                from => {
+                    let what = format!(
+                        "score.from must be before the end of an episode at {length}, not {from}"
+                    );
+                    return Err(self.wrong(said.span(), what));
+                }
+            },
+        };
+        let window = *file.sensors.window.get_ref();
+        let fewest = grid.shape().iter().min().copied().unwrap_or(0);
+        if window == 0 || window + 2 > fewest {
+            let what = format!(
+                "a window of {window} does not fit a grid of {grid}; it can be from 1 to {}",
+                fewest.saturating_sub(2)
+            );
+            return Err(self.wrong(file.sensors.window.span(), what));
+        }
+        let features = [2 * window, window * window][grid.axes - 1];
+        if features + MOST_MEMORY > MOST_FEATURES {
+            let what = format!(
+                "a window of {window} has {features} values, more than an agent can read; take a smaller one, or a coarser grid"
+            );
+            return Err(self.wrong(file.sensors.window.span(), what));
+        }
+        let training = self.training(&file)?;
+        let quantity = {
+            let field = &described[seen];
+            match field.unit.as_str() {
+                "1" => field.quantity.clone(),
+                unit => format!("{} in {unit}", field.quantity),
+            }
+        };
+        let agents = places.count();
+        let kit: &'static Kit = Box::leak(Box::new(Kit {
+            path: self.path.to_owned(),
+            units: [file.domain.unit.clone(), file.time.unit.clone()],
+            described,
+            seen,
+            driven,
+            cuts,
+            mask,
+            scheme: file.time.scheme,
+            noise,
+            training,
+            constants,
+            places,
+            pushes,
+            regions,
+            elsewhere,
+        }));
+        if kit
+            .described_weights(&grid)
+            .iter()
+            .all(|weight| *weight == 0.0)
+        {
+            let at = file.score.elsewhere.as_ref();
+            let at = at.map_or(file.sensors.window.span(), Said::span);
+            let what = "no error counts anywhere; give a field or a region in the domain a weight";
+            return Err(self.wrong(at, what));
+        }
+        let size = grid.high;
+        let shortest = (0..grid.axes)
+            .map(|a| size[a])
+            .fold(f64::INFINITY, f64::min);
+        let coefficients: &'static [Coefficient] = Box::leak(coefficients.into_boxed_slice());
+        let mut problem = Problem {
+            name: leaked(file.name.get_ref()),
+            summary: leaked(
+                file.summary
+                    .as_deref()
+                    .unwrap_or("a field described in a file"),
+            ),
+            quantity: leaked(&quantity),
+            grid,
+            sensors: grid,
+            axis_names: ["x", if grid.axes == 2 { "y" } else { "" }],
+            control_interval: interval,
+            substeps: 1,
+            horizon: steps,
+            agents,
+            reach: [[0.0; 2], size],
+            actuation: Actuation {
+                drives: Drives::Source,
+                width: self.positive(&file.actuators.width, "actuators.width")?,
+                peak_on_grid: false,
+                force_max: self.positive(&file.actuators.force, "actuators.force")?,
+                velocity_max,
+            },
+            sensing: Sensing {
+                window,
+                cells: match grid.edge {
+                    grid::Edge::Wall => Cells::Intervals,
+                    grid::Edge::Periodic => Cells::Points,
+                },
+            },
+            integral: None,
+            tracking,
+            scoring: Scoring {
+                headline: match file.score.error {
+                    file::Judged::Final => Headline::Final,
+                    file::Judged::Mean => Headline::TimeMean,
+                },
+                records: Records::AfterAction,
+                from,
+            },
+            keep_out: Box::leak(keep_out.into_boxed_slice()),
+            loss: LossWeights {
+                track: 1.0,
+                margin: 0.02 * shortest,
+                safe_distance: 0.05 * shortest,
+                obstacle_margin: 0.03 * shortest,
+                velocity_effort: 0.1,
+                ..LossWeights::NONE
+            },
+            placement: |problem, agents| {
+                let kit = problem.kit.expect("described");
+                kit.places.of(agents, &kit.domain(&problem.sensors))
+            },
+            draw: |problem, rng| problem.kit.expect("described").draw(problem, rng),
+            test_set: None,
+            stepper: |problem, parts| Box::new(DescribedStepper::new(problem, parts)),
+            longest_step: |problem| System::of(problem).longest_step(),
+            baseline: self.feedback(&file)?,
+            policy: beside(self.path),
+            kit: Some(kit),
+            form: None,
+            variants: &[],
+            coefficients,
+            physics: published(coefficients),
+        };
+        self.solver_steps(&file, &mut problem)?;
+        Ok(Box::leak(Box::new(problem)))
+    }
+
+    fn feedback(&self, file: &File) -> Checked<Option<Proportional>> {
+        let Some(law) = &file.feedback else {
+            return Ok(None);
+        };
+        Ok(Some(Proportional {
+            gain: self.positive(&law.gain, "feedback.gain")?,
+            sensing: match law.averaged {
+                true => ErrorSensing::Kernel,
+                false => ErrorSensing::Point,
+            },
+        }))
+    }
+
+    /// What a training has beyond the usual, if it can be trained so.
+    fn training(&self, file: &File) -> Checked<file::Training> {
+        let Some(said) = &file.training else {
+            return Ok(file::Training::default());
+        };
+        let training = said.get_ref();
+        let positive = |value: f64| value > 0.0 && value.is_finite();
+        let not_negative = |value: f64| value >= 0.0 && value.is_finite();
+        for (what, holds) in [
+            ("steps = 1 or more", training.steps != Some(0)),
+            ("batch = 1 or more", training.batch != Some(0)),
+            ("horizon = 1 or more", training.horizon != Some(0)),
+            (
+                "memory = 0 to 16",
+                training.memory.is_none_or(|m| m <= MOST_MEMORY),
+            ),
+            ("a positive rate", training.rate.is_none_or(positive)),
+            (
+                "losses = [share of episodes, share of agents], each from 0 to 1",
+                (training.losses.iter().flatten()).all(|share| (0.0..=1.0).contains(share)),
+            ),
+            (
+                "a last of zero or more",
+                training.last.is_none_or(not_negative),
+            ),
+            (
+                "an effort of zero or more",
+                training.effort.is_none_or(not_negative),
+            ),
+        ] {
+            if !holds {
+                return Err(self.wrong(said.span(), format!("a training needs {what}")));
+            }
+        }
+        Ok(training.clone())
+    }
+
+    /// Targets of several fields change together: there is one course for all.
+    fn check_goals(&self, file: &File) -> Checked<()> {
+        let times = |drawn: &Said<Drawn>| match *drawn.get_ref() {
+            Drawn::Always(time) => [time; 2],
+            Drawn::Between(times) => times,
+        };
+        let mut first = None;
+        for goal in file.fields.values().filter_map(|field| field.goal.as_ref()) {
+            let course = (times(&goal.at), goal.over.as_ref().map(times));
+            if *first.get_or_insert(course) != course {
+                let what = "goals of several fields come together; give all the same at and over";
+                return Err(self.wrong(goal.at.span(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Policies carry the name, in at most so many bytes.
+    fn check_name(&self, file: &File) -> Checked<()> {
+        let name = file.name.get_ref();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        match !name.is_empty() && name.len() <= 32 && name.chars().all(plain) {
+            true => Ok(()),
+            false => Err(self.wrong(
+                file.name.span(),
+                format!(
+                    "'{name}' is no name for a problem; take at most 32 letters, digits and dashes"
+                ),
+            )),
+        }
+    }
+
+    /// The fields in order: as said, or by name.
+    fn field_names(&mut self, file: &File) -> Checked<Vec<String>> {
+        let all: Vec<&Said<String>> = file.fields.keys().collect();
+        if all.is_empty() || all.len() > MOST_FIELDS {
+            let what = format!(
+                "there are {} fields; describe 1 to {MOST_FIELDS}",
+                all.len()
+            );
+            return Err(self.wrong(0..0, what));
+        }
+        let mut names: Vec<String> = Vec::new();
+        for said in &file.order {
+            let name = said.get_ref();
+            if !all.iter().any(|known| known.get_ref() == name) || names.contains(name) {
+                let what = format!("order names '{name}', which is no field or is named twice");
+                return Err(self.wrong(said.span(), what));
+            }
+            names.push(name.clone());
+        }
+        for said in all {
+            if !names.contains(said.get_ref()) {
+                names.push(said.get_ref().clone());
+            }
+            self.identifier(said)?;
+        }
+        Ok(names)
+    }
+
+    /// That a name can stand in an expression.
+    fn identifier(&self, said: &Said<String>) -> Checked<()> {
+        let name = said.get_ref();
+        let mut chars = name.chars();
+        let first = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
+        let rest = chars.all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !first || !rest || ["x", "y", "t"].contains(&name.as_str()) {
+            let what = format!(
+                "'{name}' is no name for expressions; take letters, digits and _, not x, y or t"
+            );
+            return Err(self.wrong(said.span(), what));
+        }
+        // What expressions call otherwise, they say themselves.
+        let reserved = Expression::parse("0", &[name]).map(|_| ());
+        reserved.map_err(|e| self.wrong(said.span(), e.to_string()))
+    }
+
+    fn grid(&self, file: &File) -> Checked<Grid> {
+        let (size, points) = (file.domain.size.get_ref(), file.domain.grid.get_ref());
+        let axes = size.len();
+        let [least, most] = LENGTHS;
+        if !(1..=2).contains(&axes) || size.iter().any(|s| !(least..=most).contains(s)) {
+            let what = format!(
+                "domain.size is one length on a line and two on a plane, each from {least:e} to {most:e}"
+            );
+            return Err(self.wrong(file.domain.size.span(), what));
+        }
+        let nodes = points.iter().try_fold(1usize, |n, p| n.checked_mul(*p));
+        if points.len() != axes || points.iter().any(|p| *p < 4) {
+            let what = format!("domain.grid needs {axes} numbers of points, at least 4 each");
+            return Err(self.wrong(file.domain.grid.span(), what));
+        }
+        if nodes.is_none_or(|nodes| nodes > MOST_NODES) {
+            let what = format!(
+                "a grid of more than {MOST_NODES} points does not fit in memory with all that a run needs; take fewer"
+            );
+            return Err(self.wrong(file.domain.grid.span(), what));
+        }
+        let edge = self.ends(file, axes)?;
+        Ok(match axes {
+            1 => Grid::line(points[0], size[0], edge),
+            _ => Grid::plane([points[0], points[1]], [size[0], size[1]], edge),
+        })
+    }
+
+    /// Whether the box is closed to a ring or torus: all its sides, for all fields that say anything about
+    /// them, or none.
+    fn ends(&self, file: &File, axes: usize) -> Checked<grid::Edge> {
+        let is_periodic =
+            |edge: &file::Edge| matches!(edge, file::Edge::Word(file::Word::Periodic));
+        let sides = &SIDES[..2 * axes];
+        let (mut periodic, mut others) = (None, false);
+        for field in file.fields.values() {
+            let mut closed = 0;
+            for (name, edge) in &field.edges {
+                let side = name.get_ref().as_str();
+                let count = match side {
+                    "all" => sides.len(),
+                    side => usize::from(sides.contains(&side)),
+                };
+                match is_periodic(edge.get_ref()) {
+                    true if count == 0 => {
+                        let what = format!("only the box can be periodic, not '{side}'");
+                        return Err(self.wrong(name.span(), what));
+                    }
+                    true => (closed, periodic) = (closed + count, periodic.or(Some(name))),
+                    false => others |= count > 0,
+                }
+            }
+            others |= (1..sides.len()).contains(&closed);
+        }
+        match periodic {
+            None => Ok(grid::Edge::Wall),
+            Some(_) if !others => Ok(grid::Edge::Periodic),
+            Some(name) => Err(self.wrong(
+                name.span(),
+                "a domain is periodic on all sides, for all fields, or on none; write edges = { all = \"periodic\" }",
+            )),
+        }
+    }
+
+    fn coefficients(
+        &mut self,
+        file: &File,
+        fields: &[String],
+    ) -> Checked<(Vec<Coefficient>, Vec<Constant>)> {
+        let (mut changeable, mut constants) = (Vec::new(), Vec::new());
+        self.variables = fields.to_vec();
+        for (said, coefficient) in &file.coefficients {
+            self.identifier(said)?;
+            let name = said.get_ref();
+            if fields.contains(name) {
+                let what = format!("'{name}' is a field already; call the coefficient otherwise");
+                return Err(self.wrong(said.span(), what));
+            }
+            let value = *coefficient.value.get_ref();
+            if !(value as f32).is_finite() {
+                let what = format!("{name} needs a finite value, not {value:?}");
+                return Err(self.wrong(coefficient.value.span(), what));
+            }
+            self.variables.push(name.clone());
+            let Some(range) = &coefficient.range else {
+                constants.push(Constant::Fixed(value));
+                continue;
+            };
+            let [low, high] = *range.get_ref();
+            if !(low <= high && [low, high].iter().all(|end| (*end as f32).is_finite())) {
+                let what = format!("the range of {name} is [least, most], not [{low}, {high}]");
+                return Err(self.wrong(range.span(), what));
+            }
+            if !(low..=high).contains(&value) {
+                let what = format!("the range of {name} does not hold its value {value}");
+                return Err(self.wrong(range.span(), what));
+            }
+            if changeable.len() == MAX_COEFFICIENTS {
+                let what = format!(
+                    "at most {MAX_COEFFICIENTS} coefficients can have a range; give {name} a value alone"
+                );
+                return Err(self.wrong(range.span(), what));
+            }
+            constants.push(Constant::Changeable(changeable.len()));
+            changeable.push(Coefficient {
+                name: leaked(name),
+                meaning: leaked(coefficient.meaning.as_deref().unwrap_or("a coefficient")),
+                published: value,
+                range: [low, high],
+                adapt: NOTHING_ELSE,
+            });
+        }
+        self.variables.extend(["x", "y", "t"].map(str::to_owned));
+        Ok((changeable, constants))
+    }
+
+    /// Where every variable of an expression can be.
+    fn ranges(
+        &self,
+        file: &File,
+        names: &[String],
+        grid: &Grid,
+        length: f64,
+    ) -> Checked<Vec<[f64; 2]>> {
+        let mut fields = Vec::new();
+        for name in names {
+            let range = &field_of(file, name).range;
+            let [low, high] = *range.get_ref();
+            if !(low < high && [low, high].iter().all(|end| (*end as f32).is_finite())) {
+                let what = format!("a range is [least, most], not [{low}, {high}]");
+                return Err(self.wrong(range.span(), what));
+            }
+            fields.push([low, high]);
+        }
+        let coefficients = file.coefficients.values().map(|coefficient| {
+            let value = *coefficient.value.get_ref();
+            coefficient
+                .range
+                .as_ref()
+                .map_or([value; 2], |range| *range.get_ref())
+        });
+        let places = [0, 1].map(|axis| [grid.low[axis], grid.high[axis]]);
+        Ok((fields.into_iter())
+            .chain(coefficients)
+            .chain(places)
+            .chain([[0.0, length]])
+            .collect())
+    }
+
+    fn cuts(&self, file: &File, axes: usize) -> Checked<Vec<(String, Shape)>> {
+        let named = file.domain.cuts.iter().enumerate().map(|(k, cut)| {
+            let name = cut.get_ref().name.clone();
+            let taken = |name: &&String| {
+                name == &"all" || name == &"mask" || SIDES.contains(&name.as_str())
+            };
+            if let Some(name) = name.as_ref().filter(taken) {
+                let what =
+                    format!("edges mean something else by '{name}'; call the cut-out otherwise");
+                return Err(self.wrong(cut.span(), what));
+            }
+            let shape = self.shape(cut, axes)?;
+            Ok((name.unwrap_or_else(|| format!("cut {}", k + 1)), shape))
+        });
+        named.collect()
+    }
+
+    fn shape(&self, cut: &Said<Cut>, axes: usize) -> Checked<Shape> {
+        let Cut {
+            disc,
+            rectangle,
+            polygon,
+            ..
+        } = cut.get_ref();
+        let shape = match (disc, rectangle, polygon) {
+            (Some(disc), None, None) if disc.radius > 0.0 => Shape::Disc {
+                centre: disc.centre,
+                radius: disc.radius,
+            },
+            (None, Some([a, b]), None) => Shape::Rectangle {
+                low: [a[0].min(b[0]), a[1].min(b[1])],
+                high: [a[0].max(b[0]), a[1].max(b[1])],
+            },
+            (None, None, Some(corners)) if corners.len() >= 3 => Shape::Polygon(corners.clone()),
+            _ => {
+                let what = "a shape is one of disc = { centre = [x, y], radius = r }, rectangle = [[x, y], [x, y]] and polygon = [[x, y], …] with three corners or more";
+                return Err(self.wrong(cut.span(), what));
+            }
+        };
+        if shape.bounds().iter().flatten().any(|x| !x.is_finite()) {
+            return Err(self.wrong(cut.span(), "a shape's numbers must be finite"));
+        }
+        match axes {
+            2 => Ok(shape),
+            _ => Err(self.wrong(
+                cut.span(),
+                "shapes are for planes; on a line there is nothing to cut",
+            )),
+        }
+    }
+
+    fn mask(&self, file: &File, grid: &Grid) -> Checked<Option<Mask>> {
+        let Some(said) = &file.domain.mask else {
+            return Ok(None);
+        };
+        let bytes = self.bytes(said)?;
+        let wrong = |what: String| {
+            self.wrong(
+                said.span(),
+                format!("the mask {} cannot be used: {what}", said.get_ref()),
+            )
+        };
+        if grid.axes != 2 {
+            return Err(wrong("a line has none".to_owned()));
+        }
+        let is_array = said.get_ref().ends_with(".npy");
+        let (points, inside) = match is_array {
+            true => {
+                let array = npy::parse(&bytes).map_err(|e| wrong(e.to_string()))?;
+                let [rows, columns] = array.shape[..] else {
+                    return Err(wrong(format!(
+                        "its shape is {:?}; it needs two axes, [x, y]",
+                        array.shape
+                    )));
+                };
+                (
+                    [rows, columns],
+                    array.values.iter().map(|v| *v > 0.5).collect(),
+                )
+            }
+            false => picture(&bytes).map_err(wrong)?,
+        };
+        if points.contains(&0) {
+            return Err(wrong("it is empty".to_owned()));
+        }
+        Ok(Some(Mask { points, inside }))
+    }
+
+    /// The bytes of a file beside the description.
+    fn bytes(&self, said: &Said<String>) -> Checked<Vec<u8>> {
+        let path = self
+            .path
+            .parent()
+            .unwrap_or(Path::new(""))
+            .join(said.get_ref());
+        let size = std::fs::metadata(&path).map(|data| data.len());
+        let read = match size {
+            Ok(size) if size > LARGEST_MAP => {
+                Err(format!("it has {size} bytes, more than {LARGEST_MAP}"))
+            }
+            _ => std::fs::read(&path).map_err(|e| e.to_string()),
+        };
+        read.map_err(|e| self.wrong(said.span(), format!("cannot read {}: {e}", path.display())))
+    }
+
+    /// An array of a file beside the description, on a grid of its own: `lead` axes and then the box's.
+    fn array(&self, said: &Said<String>, grid: &Grid, lead: &[usize]) -> Checked<npy::Array> {
+        let bytes = self.bytes(said)?;
+        let array = npy::parse(&bytes);
+        let array =
+            array.map_err(|e| self.wrong(said.span(), format!("{}: {e}", said.get_ref())))?;
+        let fits = array.shape.len() == lead.len() + grid.axes
+            && lead
+                .iter()
+                .zip(&array.shape)
+                .all(|(want, has)| *want == 0 || want == has)
+            && array.shape.iter().all(|n| *n > 0)
+            && array.shape[lead.len()..].iter().all(|n| *n >= 4);
+        match fits {
+            true => Ok(array),
+            false => {
+                let lead: Vec<String> = lead
+                    .iter()
+                    .map(|n| match n {
+                        0 => "samples, ".to_owned(),
+                        n => format!("{n}, "),
+                    })
+                    .collect();
+                let axes = ["x", "y"][..grid.axes].join(", ");
+                let what = format!(
+                    "{} has the shape {:?}; it needs [{}{axes}], at least 4 points along each axis of the box",
+                    said.get_ref(),
+                    array.shape,
+                    lead.concat()
+                );
+                Err(self.wrong(said.span(), what))
+            }
+        }
+    }
+
+    fn check_parts(&self, file: &File, domain: &Domain) -> Checked<()> {
+        let (found, allowed) = (domain.parts().len(), file.domain.parts);
+        let at = match (file.domain.cuts.last(), &file.domain.mask) {
+            (_, Some(mask)) => mask.span(),
+            (Some(cut), None) => cut.span(),
+            (None, None) => file.domain.size.span(),
+        };
+        if found == 0 {
+            return Err(self.wrong(
+                at,
+                "nothing is left of the domain; cut out less, or refine the grid",
+            ));
+        }
+        if found != allowed {
+            let grid = domain.grid();
+            let seats: Vec<String> = domain
+                .parts()
+                .iter()
+                .take(4)
+                .map(|&node| {
+                    let [x, y] = grid.place(node);
+                    format!("({x:.3}, {y:.3})")
+                })
+                .collect();
+            let what = format!(
+                "the domain falls into {found} parts, around {}; mend that, or say parts = {found} under [domain]",
+                seats.join(", ")
+            );
+            return Err(self.wrong(at, what));
+        }
+        Ok(())
+    }
+
+    /// An expression that uses only what `may` allows, finite wherever its variables can be.
+    fn expression(
+        &self,
+        number: &Number,
+        at: Range<usize>,
+        ranges: &[[f64; 2]],
+        may: Uses,
+    ) -> Checked<Expression> {
+        let text = match number {
+            Number::Value(value) if (*value as f32).is_finite() => {
+                return Ok(Expression::constant(*value));
+            }
+            Number::Value(value) => {
+                let what = format!("{value:?} is no finite number in single precision");
+                return Err(self.wrong(at, what));
+            }
+            Number::Text(text) => text,
+        };
+        let variables: Vec<&str> = self.variables.iter().map(String::as_str).collect();
+        let expression = Expression::parse(text, &variables)
+            .map_err(|e| self.wrong(at.clone(), e.to_string()))?;
+        let (fields, time) = (may.fields, self.variables.len() - 1);
+        for (k, variable) in variables.iter().enumerate() {
+            let allowed = match k {
+                k if k < fields => may.state,
+                k if k == time => may.time,
+                _ => true,
+            };
+            if expression.uses(k) && !allowed {
+                return Err(self.wrong(at, format!("'{text}' must not depend on {variable} here")));
+            }
+        }
+        if let Some(point) = expression.not_finite(ranges) {
+            let seat: Vec<String> = variables
+                .iter()
+                .zip(&point)
+                .enumerate()
+                .filter(|(k, _)| expression.uses(*k))
+                .map(|(_, (name, value))| format!("{name} = {value}"))
+                .collect();
+            let seat = match seat.is_empty() {
+                true => "everywhere".to_owned(),
+                false => format!("at {}", seat.join(", ")),
+            };
+            return Err(self.wrong(
+                at,
+                format!("'{text}' is not finite {seat}, which lies within the ranges of this file"),
+            ));
+        }
+        Ok(expression)
+    }
+
+    fn field(&self, field: &file::Field, c: FieldContext) -> Checked<Described> {
+        let still = Uses {
+            fields: c.fields,
+            state: false,
+            time: false,
+        };
+        let moving = Uses {
+            time: true,
+            ..still
+        };
+        let diffusion = match &field.diffusion {
+            None => Map::Expression(Expression::constant(0.0)),
+            Some(said) => {
+                let map = self.map(said.get_ref(), said.span(), &c, still)?;
+                self.check_diffusion(&map, said.span(), &c)?;
+                map
+            }
+        };
+        let velocity = field
+            .velocity
+            .as_ref()
+            .map(|said| {
+                let maps = self.velocity(said, &c, still)?;
+                for (axis, map) in maps.iter().enumerate().take(c.grid.axes) {
+                    self.check_values(map, said.span(), &c)?;
+                    let most = self.extremes(map, &c).map(f64::abs);
+                    let rate = 4.0 * most[0].max(most[1]) / c.grid.spacing(axis);
+                    self.check_mixing(rate, said.span(), &c)?;
+                }
+                Ok(maps)
+            })
+            .transpose()?;
+        let reaction = match &field.reaction {
+            None => None,
+            Some(said) => {
+                let any = Uses {
+                    state: true,
+                    time: true,
+                    ..still
+                };
+                let rate = self.expression(said.get_ref(), said.span(), c.ranges, any)?;
+                let derivatives = (0..c.fields).filter(|&k| rate.uses(k)).map(|k| {
+                    let by = rate
+                        .derivative(k)
+                        .map_err(|e| self.wrong(said.span(), e.to_string()))?;
+                    Ok((k, by))
+                });
+                let derivatives = derivatives.collect::<Checked<Vec<_>>>()?;
+                Some(Reaction { rate, derivatives })
+            }
+        };
+        let edges = self.edges(field, &c, moving)?;
+        let fixed = |side: usize| matches!(edges[side].kind, operator::Edge::Fixed);
+        let pinned = [0, 1].map(|axis| {
+            [0, 1].map(|end| {
+                c.grid.edge == grid::Edge::Wall && axis < c.grid.axes && fixed(2 * axis + end)
+            })
+        });
+        let generator = |said: &Option<Said<file::Shape>>| match said {
+            None => Ok(Generator::Expression(Expression::constant(0.0))),
+            Some(said) => self.generator(said, &c, still, pinned),
+        };
+        let goal = match &field.goal {
+            None => None,
+            Some(goal) => Some(Wander {
+                to: self.generator(&goal.field, &c, still, pinned)?,
+                at: self.drawn(
+                    Some(&goal.at),
+                    [0.0; 2],
+                    [0.0, c.length],
+                    "a time within the episode",
+                )?,
+                over: self.drawn(
+                    goal.over.as_ref(),
+                    [0.0; 2],
+                    [0.0, c.length],
+                    "a time within the episode",
+                )?,
+            }),
+        };
+        let weight = match &field.weight {
+            None => c.usual_weight,
+            Some(said) if *said.get_ref() >= 0.0 && said.get_ref().is_finite() => *said.get_ref(),
+            Some(said) => return Err(self.wrong(said.span(), "a weight is zero or positive")),
+        };
+        Ok(Described {
+            name: c.name.to_owned(),
+            quantity: field.quantity.clone().unwrap_or_else(|| c.name.to_owned()),
+            unit: field.unit.clone(),
+            range: *field.range.get_ref(),
+            clipped: field.clipped,
+            reaction,
+            diffusion,
+            velocity,
+            edges,
+            weight,
+            initial: generator(&field.initial)?,
+            target: generator(&field.target)?,
+            goal,
+        })
+    }
+
+    fn map(
+        &self,
+        number: &Number,
+        at: Range<usize>,
+        c: &FieldContext,
+        still: Uses,
+    ) -> Checked<Map> {
+        match number {
+            Number::Text(name) if name.ends_with(".npy") => {
+                let array = self.array(&Said::new(at, name.clone()), c.grid, &[])?;
+                let mut points = [1, 1];
+                points[..c.grid.axes].copy_from_slice(&array.shape);
+                Ok(Map::Values {
+                    points,
+                    values: array.values,
+                })
+            }
+            number => Ok(Map::Expression(
+                self.expression(number, at, c.ranges, still)?,
+            )),
+        }
+    }
+
+    /// The least and the largest value of a map within the domain, coefficients being at the ends of their
+    /// ranges and half-way; infinite where it is no number.
+    fn extremes(&self, map: &Map, c: &FieldContext) -> [f64; 2] {
+        let wider = |[low, high]: [f64; 2], value: f64| match value.is_nan() {
+            true => [f64::NEG_INFINITY, f64::INFINITY],
+            false => [low.min(value), high.max(value)],
+        };
+        let nothing = [f64::INFINITY, f64::NEG_INFINITY];
+        let expression = match map {
+            Map::Values { values, .. } => {
+                return values.iter().map(|v| f64::from(*v)).fold(nothing, wider);
+            }
+            Map::Expression(expression) => expression,
+        };
+        let first = c.ranges.len() - 3;
+        let coordinates = [0, 1].map(|axis| -> Vec<f64> {
+            let nodes = 0..c.grid.len();
+            nodes.map(|node| c.grid.place(node)[axis]).collect()
+        });
+        let changing: Vec<usize> = (0..first)
+            .filter(|&k| expression.uses(k) && c.ranges[k][0] < c.ranges[k][1])
+            .collect();
+        let mut values: Vec<f64> = c.ranges.iter().map(|range| range[0]).collect();
+        let (mut out, mut scratch) = (vec![0.0; c.grid.len()], Scratch::default());
+        let mut found = nothing;
+        for corner in 0..3usize.pow(changing.len() as u32) {
+            for (place, &k) in changing.iter().enumerate() {
+                let share = (corner / 3usize.pow(place as u32) % 3) as f64 / 2.0;
+                let [low, high] = c.ranges[k];
+                values[k] = (1.0 - share) * low + share * high;
+            }
+            let mut inputs: Vec<&[f64]> = values.chunks(1).collect();
+            inputs[first] = &coordinates[0];
+            inputs[first + 1] = &coordinates[1];
+            expression.evaluate(&inputs, &mut out, &mut scratch);
+            let wet = out.iter().enumerate().filter(|(k, _)| c.domain.wet(*k));
+            found = wet.map(|(_, value)| *value).fold(found, wider);
+        }
+        found
+    }
+
+    /// That what an expression gives at the grid's points are numbers.
+    fn check_values(&self, map: &Map, at: Range<usize>, c: &FieldContext) -> Checked<()> {
+        match self
+            .extremes(map, c)
+            .iter()
+            .all(|v| (*v as f32).is_finite())
+        {
+            true => Ok(()),
+            false => Err(self.wrong(at, "this is not finite at some point of the grid")),
+        }
+    }
+
+    /// That nothing is un-mixed, nor so fast that rounding hides all else.
+    fn check_diffusion(&self, map: &Map, at: Range<usize>, c: &FieldContext) -> Checked<()> {
+        let [least, most] = self.extremes(map, c);
+        if !(least >= 0.0 && most.is_finite()) {
+            let what =
+                format!("a diffusivity is nowhere negative; here it goes from {least} to {most}");
+            return Err(self.wrong(at, what));
+        }
+        let each = (0..c.grid.axes).map(|axis| 4.0 * most / c.grid.spacing(axis).powi(2));
+        self.check_mixing(each.sum(), at, c)
+    }
+
+    /// That a rate is one that the solver's steps can bear.
+    fn check_mixing(&self, rate: f64, at: Range<usize>, c: &FieldContext) -> Checked<()> {
+        let times = rate * c.interval;
+        match times <= MOST_MIXING {
+            true => Ok(()),
+            false => {
+                let what = format!(
+                    "this mixes neighbouring points {times:.0e} times in an interval, which is beyond rounding; check its unit"
+                );
+                Err(self.wrong(at, what))
+            }
+        }
+    }
+
+    fn velocity(
+        &self,
+        said: &Said<file::Flow>,
+        c: &FieldContext,
+        still: Uses,
+    ) -> Checked<[Map; 2]> {
+        let none = Map::Expression(Expression::constant(0.0));
+        let axes = c.grid.axes;
+        match said.get_ref() {
+            file::Flow::Each(each) if each.len() == axes => {
+                let mut maps = [none.clone(), none];
+                for (map, number) in maps.iter_mut().zip(each) {
+                    *map = self.map(number, said.span(), c, still)?;
+                }
+                Ok(maps)
+            }
+            file::Flow::Each(each) => {
+                let what = format!(
+                    "velocity has {} components; on this domain it has {axes}",
+                    each.len()
+                );
+                Err(self.wrong(said.span(), what))
+            }
+            file::Flow::Map(name) => {
+                let array = self.array(&Said::new(said.span(), name.clone()), c.grid, &[axes])?;
+                let mut points = [1, 1];
+                points[..axes].copy_from_slice(&array.shape[1..]);
+                let mut maps = [none.clone(), none];
+                for (map, values) in maps
+                    .iter_mut()
+                    .zip(array.values.chunks_exact(points[0] * points[1]))
+                {
+                    *map = Map::Values {
+                        points,
+                        values: values.to_vec(),
+                    };
+                }
+                Ok(maps)
+            }
+        }
+    }
+
+    /// What happens at every side, by id.
+    fn edges(&self, field: &file::Field, c: &FieldContext, moving: Uses) -> Checked<Vec<Edge>> {
+        let sides = BOX_SIDES + c.cuts.len() + usize::from(c.masked);
+        let name = |side: usize| match side.checked_sub(BOX_SIDES) {
+            None => SIDES[side],
+            Some(cut) => c.cuts.get(cut).map_or("mask", |(name, _)| name.as_str()),
+        };
+        let known: Vec<&str> = (0..sides)
+            .filter(|side| *side >= BOX_SIDES || *side < 2 * c.grid.axes)
+            .map(name)
+            .collect();
+        let mut by_name: BTreeMap<&str, &Said<file::Edge>> = BTreeMap::new();
+        for (said, edge) in &field.edges {
+            let side = said.get_ref().as_str();
+            if side != "all" && !known.contains(&side) {
+                let what = format!(
+                    "there is no side '{side}'; there is: all, {}",
+                    known.join(", ")
+                );
+                return Err(self.wrong(said.span(), what));
+            }
+            by_name.insert(side, edge);
+        }
+        let edge = |side: usize| -> Checked<Edge> {
+            let usual = Edge {
+                kind: operator::Edge::Insulated,
+                value: Expression::constant(0.0),
+            };
+            let Some(said) = by_name.get(name(side)).or_else(|| by_name.get("all")) else {
+                return Ok(usual);
+            };
+            let value = |number: &Number| self.expression(number, said.span(), c.ranges, moving);
+            Ok(match said.get_ref() {
+                file::Edge::Word(_) => usual,
+                file::Edge::Fixed { fixed } => Edge {
+                    kind: operator::Edge::Fixed,
+                    value: value(fixed)?,
+                },
+                file::Edge::Open { inflow } => Edge {
+                    kind: operator::Edge::Open,
+                    value: value(inflow)?,
+                },
+                file::Edge::Convective {
+                    convective,
+                    ambient,
+                } => {
+                    if !(*convective >= 0.0 && convective.is_finite()) {
+                        return Err(self.wrong(
+                            said.span(),
+                            format!("convective must be zero or positive, not {convective}"),
+                        ));
+                    }
+                    let finest = (0..c.grid.axes).map(|axis| c.grid.spacing(axis));
+                    let rate = 8.0 * convective / finest.fold(f64::INFINITY, f64::min);
+                    self.check_mixing(rate, said.span(), c)?;
+                    Edge {
+                        kind: operator::Edge::Convective {
+                            transfer: *convective,
+                        },
+                        value: ambient
+                            .as_ref()
+                            .map_or(Ok(Expression::constant(0.0)), value)?,
+                    }
+                }
+            })
+        };
+        (0..sides).map(edge).collect()
+    }
+
+    fn generator(
+        &self,
+        said: &Said<file::Shape>,
+        c: &FieldContext,
+        still: Uses,
+        pinned: [[bool; 2]; 2],
+    ) -> Checked<Generator> {
+        match said.get_ref() {
+            file::Shape::Plain(number) => Ok(Generator::Expression(self.still(
+                number,
+                said.span(),
+                c,
+                still,
+            )?)),
+            file::Shape::Random { random } => {
+                let spacing = (0..c.grid.axes)
+                    .map(|a| c.grid.spacing(a))
+                    .fold(0.0, f64::max);
+                if !(random.length >= spacing
+                    && random.length.is_finite()
+                    && random.amplitude >= 0.0
+                    && (random.amplitude as f32).is_finite())
+                {
+                    let what = format!(
+                        "random fields need a length of at least the grid's spacing, {spacing:.3}, and an amplitude that is not negative"
+                    );
+                    return Err(self.wrong(said.span(), what));
+                }
+                if c.grid.points.iter().any(|points| *points > MOST_RANDOM) {
+                    let what = format!(
+                        "random fields are drawn on at most {MOST_RANDOM} points along an axis; take a coarser grid, or fields from a file"
+                    );
+                    return Err(self.wrong(said.span(), what));
+                }
+                let zero = Number::Value(0.0);
+                Ok(Generator::Random {
+                    mean: self.still(
+                        random.mean.as_ref().unwrap_or(&zero),
+                        said.span(),
+                        c,
+                        still,
+                    )?,
+                    amplitude: random.amplitude,
+                    field: Smooth::new(c.grid, random.length, pinned),
+                })
+            }
+            file::Shape::File { file } => {
+                let array = self.array(&Said::new(said.span(), file.clone()), c.grid, &[0])?;
+                let mut from = *c.grid;
+                from.points[..c.grid.axes].copy_from_slice(&array.shape[1..]);
+                let samples = array.values.chunks_exact(from.len());
+                Ok(Generator::Samples(
+                    samples
+                        .map(|sample| resample(sample, &from, c.grid))
+                        .collect(),
+                ))
+            }
+        }
+    }
+
+    /// An expression in position and coefficients, finite at every point of the grid.
+    fn still(
+        &self,
+        number: &Number,
+        at: Range<usize>,
+        c: &FieldContext,
+        may: Uses,
+    ) -> Checked<Expression> {
+        let expression = self.expression(number, at.clone(), c.ranges, may)?;
+        self.check_values(&Map::Expression(expression.clone()), at, c)?;
+        Ok(expression)
+    }
+
+    /// A number or a range within limits.
+    fn drawn(
+        &self,
+        said: Option<&Said<Drawn>>,
+        usual: [f64; 2],
+        [least, most]: [f64; 2],
+        what: &str,
+    ) -> Checked<[f64; 2]> {
+        let Some(said) = said else { return Ok(usual) };
+        let [low, high] = match *said.get_ref() {
+            Drawn::Always(value) => [value; 2],
+            Drawn::Between(range) => range,
+        };
+        match least <= low && low <= high && high <= most {
+            true => Ok([low, high]),
+            false => Err(self.wrong(
+                said.span(),
+                format!("this must be {what}, from {least} to {most}, or [least, most] of such"),
+            )),
+        }
+    }
+
+    fn push(
+        &self,
+        push: &file::Disturbance,
+        names: &[String],
+        axes: usize,
+        length: f64,
+    ) -> Checked<Push> {
+        let field = match &push.field {
+            None => 0,
+            Some(said) => names
+                .iter()
+                .position(|name| name == said.get_ref())
+                .ok_or_else(|| {
+                    self.wrong(
+                        said.span(),
+                        format!(
+                            "there is no field '{}'; there is: {}",
+                            said.get_ref(),
+                            names.join(", ")
+                        ),
+                    )
+                })?,
+        };
+        let at = push.strength.span();
+        let form = match push.bell {
+            Some(bell)
+                if bell.width > 0.0
+                    && bell.width.is_finite()
+                    && bell.centre.iter().all(|x| x.is_finite()) =>
+            {
+                Form::Bell {
+                    centre: bell.centre,
+                    width: bell.width,
+                }
+            }
+            Some(_) => return Err(self.wrong(at, "a bell needs a centre and a positive width")),
+            None => {
+                let cut = Cut {
+                    name: None,
+                    disc: push.disc,
+                    rectangle: push.rectangle,
+                    polygon: push.polygon.clone(),
+                    weight: None,
+                };
+                Form::Sharp(self.shape(&Said::new(at.clone(), cut), axes)?)
+            }
+        };
+        let chance = push.chance.as_ref().map_or(1.0, |said| *said.get_ref());
+        if !(0.0..=1.0).contains(&chance) {
+            let at = push.chance.as_ref().map_or(at, Said::span);
+            return Err(self.wrong(at, format!("a chance is from 0 to 1, not {chance}")));
+        }
+        let within = "a time within the episode";
+        Ok(Push {
+            name: push
+                .name
+                .clone()
+                .unwrap_or_else(|| "disturbance".to_owned()),
+            field,
+            form,
+            strength: self.drawn(
+                Some(&push.strength),
+                [0.0; 2],
+                [f64::from(f32::MIN), f64::from(f32::MAX)],
+                "a strength",
+            )?,
+            from: self.drawn(push.from.as_ref(), [0.0; 2], [0.0, length], within)?,
+            lasts: self.drawn(push.lasts.as_ref(), [length; 2], [0.0, f64::MAX], "a time")?,
+            chance,
+        })
+    }
+
+    /// Where agents are, all of them within the domain, and how fast they can be.
+    fn actuators(&self, file: &File, domain: &Domain) -> Checked<(Places, f64)> {
+        let (said, grid) = (&file.actuators.places, domain.grid());
+        let speed = file
+            .actuators
+            .speed
+            .as_ref()
+            .map_or(Ok(0.0), |speed| self.positive(speed, "actuators.speed"))?;
+        let place = |of: &[f64]| -> Checked<[f64; 2]> {
+            if of.len() != grid.axes {
+                let what = format!(
+                    "a place has {} coordinates here, not {}",
+                    grid.axes,
+                    of.len()
+                );
+                return Err(self.wrong(said.span(), what));
+            }
+            let mut place = [0.0; 2];
+            place[..grid.axes].copy_from_slice(of);
+            Ok(place)
+        };
+        let places = match said.get_ref() {
+            file::Places::List { list } if list.is_empty() => {
+                return Err(self.wrong(
+                    said.span(),
+                    "there is no place in the list; a swarm needs one at least",
+                ));
+            }
+            file::Places::List { list } => {
+                let all = list
+                    .iter()
+                    .map(|of| place(of))
+                    .collect::<Checked<Vec<_>>>()?;
+                if let Some(outside) = all.iter().find(|&&place| !is_inside(domain, place)) {
+                    let what = format!(
+                        "an actuator at {:?} is outside the domain; move it, or mend the domain",
+                        &outside[..grid.axes]
+                    );
+                    return Err(self.wrong(said.span(), what));
+                }
+                Places::List(all)
+            }
+            file::Places::Lattice { lattice, low, high } => {
+                let count = lattice.iter().try_fold(1usize, |n, k| n.checked_mul(*k));
+                if lattice.len() != grid.axes
+                    || !count.is_some_and(|count| (1..=MOST_AGENTS).contains(&count))
+                {
+                    let what = format!(
+                        "a lattice here needs {} numbers of places, at least 1 each and at most {MOST_AGENTS} in all",
+                        grid.axes
+                    );
+                    return Err(self.wrong(said.span(), what));
+                }
+                let usual = |axis: usize, share: f64| grid.low[axis] + share * grid.extent(axis);
+                let low = low
+                    .as_deref()
+                    .map_or(Ok([0, 1].map(|a| usual(a, 1.0 / 6.0))), place)?;
+                let high = high
+                    .as_deref()
+                    .map_or(Ok([0, 1].map(|a| usual(a, 5.0 / 6.0))), place)?;
+                let mut counts = [1, 1];
+                counts[..grid.axes].copy_from_slice(lattice);
+                for corner in [low, high] {
+                    if (0..grid.axes).any(|a| !(grid.low[a]..=grid.high[a]).contains(&corner[a])) {
+                        let what = format!(
+                            "the lattice's corner {:?} is outside the domain",
+                            &corner[..grid.axes]
+                        );
+                        return Err(self.wrong(said.span(), what));
+                    }
+                }
+                let places = Places::Lattice {
+                    counts,
+                    ranges: [0, 1].map(|a| [low[a], high[a]]),
+                };
+                if !places.fit(domain) {
+                    let what = "between the lattice's corners is no room for it within the domain; move them apart, or elsewhere";
+                    return Err(self.wrong(said.span(), what));
+                }
+                places
+            }
+        };
+        Ok((places, speed))
+    }
+
+    /// Finds as few steps of the solver as are stable and resolve what fields do, pushed about by agents.
+    fn solver_steps(&self, file: &File, problem: &mut Problem) -> Checked<()> {
+        let at = file.time.interval.span();
+        let fewest = problem.fewest_substeps();
+        if let Some(said) = &file.time.substeps {
+            let substeps = *said.get_ref();
+            if substeps < fewest || substeps > MOST_SUBSTEPS {
+                let what = format!(
+                    "{substeps} steps of the solver in an interval cannot be stable; give {fewest} to {MOST_SUBSTEPS}, or leave substeps out"
+                );
+                return Err(self.wrong(said.span(), what));
+            }
+            problem.substeps = substeps;
+            return match tried(problem) {
+                Some(_) => Ok(()),
+                None => {
+                    let what = format!(
+                        "with {substeps} steps of the solver in an interval the fields blow up; give more, or leave substeps out"
+                    );
+                    Err(self.wrong(said.span(), what))
+                }
+            };
+        }
+        problem.substeps = fewest;
+        while problem.substeps <= MOST_SUBSTEPS {
+            let finer = Problem {
+                substeps: 2 * problem.substeps,
+                ..*problem
+            };
+            match (tried(problem), tried(&finer)) {
+                (Some(coarse), Some(fine)) if coarse.apart(&fine) <= RESOLVED => return Ok(()),
+                _ => problem.substeps *= 2,
+            }
+        }
+        let what = format!(
+            "with up to {MOST_SUBSTEPS} steps of the solver in an interval of {} the fields are still not resolved or blow up; shorten time.interval, or look for a reaction that grows without bound",
+            problem.control_interval
+        );
+        Err(self.wrong(at, what))
+    }
+}
+
+/// What an expression may depend on besides position and coefficients.
+#[derive(Clone, Copy)]
+struct Uses {
+    fields: usize,
+    state: bool,
+    time: bool,
+}
+
+/// What is known about the field that is gone through.
+struct FieldContext<'a> {
+    name: &'a str,
+    fields: usize,
+    usual_weight: f64,
+    grid: &'a Grid,
+    domain: &'a Domain,
+    cuts: &'a [(String, Shape)],
+    masked: bool,
+    ranges: &'a [[f64; 2]],
+    interval: f64,
+    length: f64,
+}
+
+/// Control intervals for which steps are compared.
+const TRIED: usize = 20;
+
+/// Where a few intervals of an episode begin and end.
+struct Tried {
+    start: Vec<f64>,
+    end: Vec<f64>,
+}
+
+/// A few intervals of an episode, agents pushing to and fro; none if it blows up.
+fn tried(problem: &Problem) -> Option<Tried> {
+    let episode = (problem.draw)(problem, &mut episode_rng(0, 0));
+    let mut state: Vec<f64> = episode.initial.iter().map(|z| f64::from(*z)).collect();
+    let mut stepper = DescribedStepper::new(problem, 1);
+    let mut kernel = crate::actuate::Kernel::new(problem);
+    let mut pushes = vec![0.0; problem.components() * problem.grid.len()];
+    let mut amplitudes = [0.0; MOST_FIELDS];
+    for (k, place) in (problem.placement)(problem, problem.agents)
+        .into_iter()
+        .enumerate()
+    {
+        let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
+        amplitudes[problem.driven_field()] = 0.5 * sign * problem.actuation.force_max;
+        kernel.add(&mut pushes, place, &amplitudes);
+    }
+    for push in &episode.pushes {
+        let most = push
+            .course
+            .0
+            .iter()
+            .map(|(_, value)| *value)
+            .fold(0.0, |most: f64, value| {
+                if value.abs() > most.abs() {
+                    value
+                } else {
+                    most
+                }
+            });
+        for (force, field) in pushes.iter_mut().zip(&push.field) {
+            *force += most * f64::from(*field);
+        }
+    }
+    let start = state.clone();
+    for _ in 0..TRIED.min(problem.horizon) {
+        stepper.step(&mut state, &pushes);
+        // As sensors see it.
+        if state.iter().any(|z| !(*z as f32).is_finite()) {
+            return None;
+        }
+    }
+    Some(Tried { start, end: state })
+}
+
+impl Tried {
+    /// How far apart two runs end, as a share of how far they went or of how large they are.
+    fn apart(&self, finer: &Self) -> f64 {
+        let norm =
+            |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
+        let gap = norm(&mut self.end.iter().zip(&finer.end).map(|(a, b)| a - b));
+        let way = norm(&mut finer.end.iter().zip(&finer.start).map(|(a, b)| a - b));
+        let size = norm(&mut finer.end.iter().copied());
+        gap / way.max(0.1 * size).max(f64::MIN_POSITIVE)
+    }
+}
+
+/// What the reader of TOML says, for a person.
+fn in_a_sentence(message: &str) -> String {
+    let mut text = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (theirs, ours) in [
+        ("`", "'"),
+        ("expected f64", "expected a number"),
+        ("expected usize", "expected a whole number"),
+        ("expected u64", "expected a whole number"),
+    ] {
+        text = text.replace(theirs, ours);
+    }
+    let (first, expected) = text.split_once(", expected ").unwrap_or((&text, ""));
+    let told = |prefix: &str| first.strip_prefix(prefix);
+    if let Some(name) = told("missing field ") {
+        return format!("{name} is missing here");
+    }
+    if let Some(name) = told("unknown field ").or(told("unknown variant ")) {
+        let known = expected.trim_start_matches("one of ");
+        return format!("{name} means nothing here; there is: {known}");
+    }
+    match told("invalid type: ").or(told("invalid value: ")) {
+        Some(found) => format!("{expected} is expected here, not {found}"),
+        None => text,
+    }
+}
+
+/// The field of that name.
+fn field_of<'f>(file: &'f File, name: &str) -> &'f file::Field {
+    let found = file.fields.iter().find(|(said, _)| said.get_ref() == name);
+    found.expect("names are those of the fields").1
+}
+
+/// Problems are looked up and passed on for as long as a program runs.
+fn leaked(text: &str) -> &'static str {
+    Box::leak(text.to_owned().into_boxed_str())
+}
+
+/// The policy that lies beside a description, `name.policy` beside `name.toml`.
+fn beside(path: &Path) -> Option<&'static [u8]> {
+    let bytes = std::fs::read(path.with_extension("policy")).ok()?;
+    Some(Box::leak(bytes.into_boxed_slice()))
+}
+
+/// A picture's bright pixels are inside. Its columns go along x, its rows down along y.
+fn picture(bytes: &[u8]) -> Result<([usize; 2], Vec<bool>), String> {
+    let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
+    decoder.set_transformations(png::Transformations::normalize_to_color8());
+    let wrong = |e: png::DecodingError| {
+        format!("it is no PNG picture that can be read ({e}); give a .png or an .npy file")
+    };
+    let mut reader = decoder.read_info().map_err(wrong)?;
+    let size = reader.output_buffer_size().ok_or("it is too large")?;
+    let mut pixels = vec![0; size];
+    let info = reader.next_frame(&mut pixels).map_err(wrong)?;
+    let samples = info.color_type.samples();
+    let (width, height) = (info.width as usize, info.height as usize);
+    let inside = |x: usize, y: usize| {
+        let pixel = &pixels[(y * width + x) * samples..][..samples];
+        let colours = &pixel[..samples.min(3)];
+        let opaque = match samples {
+            2 | 4 => pixel[samples - 1] > 127,
+            _ => true,
+        };
+        let colours = if samples == 2 { &colours[..1] } else { colours };
+        let bright: usize = colours.iter().map(|c| usize::from(*c)).sum();
+        opaque && bright > 127 * colours.len()
+    };
+    let all = (0..width).flat_map(|x| (0..height).map(move |y| (x, height - 1 - y)));
+    Ok(([width, height], all.map(|(x, y)| inside(x, y)).collect()))
+}

@@ -1,0 +1,219 @@
+//! Fields of a user's own, described in one file.
+//!
+//! 1. [`file`]: what stands in it. [`build`]: what that means, checked; complaints name the line.
+//! 2. [`shape`], [`domain`]: the box and what is cut out of it. [`expression`]: what users write.
+//! 3. [`operator`]: diffusion and flow on such a domain. [`system`]: the whole equation in numbers, which
+//!    the truth ([`crate::pde::described`]) and the trainer each solve in their own way.
+//! 4. [`episode`]: how runs begin, what they should come to and what happens on the way.
+//!
+//! [`load`] makes a [`Problem`] of a file: every command takes one where it takes a problem's name.
+
+mod build;
+pub mod domain;
+mod episode;
+pub mod expression;
+pub mod file;
+pub mod operator;
+mod places;
+pub mod shape;
+pub mod system;
+mod told;
+
+use crate::Problem;
+use crate::grid::Grid;
+use crate::pde::lines::Scheme;
+use domain::{Domain, Mask};
+pub use episode::Form;
+use episode::{Generator, Push, Wander};
+use expression::Expression;
+use file::Training;
+use places::Places;
+use shape::Shape;
+use std::path::{Path, PathBuf};
+pub use told::{Scales, Told};
+
+/// Most fields of one problem.
+pub const MOST_FIELDS: usize = 4;
+
+/// A described field, checked: what a [`Problem`] of a file goes by.
+#[derive(Debug)]
+pub struct Kit {
+    /// The file.
+    pub path: PathBuf,
+    /// The unit of lengths, and that of times.
+    pub units: [String; 2],
+    /// The fields, in order.
+    pub described: Vec<Described>,
+    /// Which of them agents see.
+    pub seen: usize,
+    /// Which of them agents act on.
+    pub driven: usize,
+    /// Names and shapes of what is cut out.
+    pub cuts: Vec<(String, Shape)>,
+    /// What is left besides.
+    pub mask: Option<Mask>,
+    /// The solver's order in time.
+    pub scheme: Scheme,
+    /// Standard deviation of noise on what agents see.
+    pub noise: f64,
+    /// How it is trained, where not as usual.
+    pub training: Training,
+    /// Values of coefficients that have no range, by their place among an expression's variables; those
+    /// that have one are the problem's.
+    constants: Vec<Constant>,
+    places: Places,
+    pushes: Vec<Push>,
+    /// Regions and how much errors there count, and those elsewhere.
+    regions: Vec<(Shape, f64)>,
+    elsewhere: f64,
+}
+
+/// A coefficient, where expressions look for it.
+#[derive(Debug, Clone, Copy)]
+enum Constant {
+    /// It never changes.
+    Fixed(f64),
+    /// It is this one of the problem's coefficients.
+    Changeable(usize),
+}
+
+/// One field of a described problem.
+#[derive(Debug)]
+pub struct Described {
+    /// Its name in expressions.
+    pub name: String,
+    /// What it is.
+    pub quantity: String,
+    /// Its unit.
+    pub unit: String,
+    /// Where its values are expected.
+    pub range: [f64; 2],
+    /// Whether it is cut to that after every step of the solver.
+    pub clipped: bool,
+    /// How fast it grows by itself, and the derivatives of that by every field it depends on.
+    pub reaction: Option<Reaction>,
+    diffusion: Map,
+    velocity: Option<[Map; 2]>,
+    /// By side of the domain.
+    edges: Vec<Edge>,
+    /// How much its errors count.
+    weight: f64,
+    initial: Generator,
+    target: Generator,
+    goal: Option<Wander>,
+}
+
+/// A reaction.
+#[derive(Debug)]
+pub struct Reaction {
+    /// The rate, from all fields, coefficients, position and time.
+    pub rate: Expression,
+    /// Its derivative by every field that it depends on.
+    pub derivatives: Vec<(usize, Expression)>,
+}
+
+/// A value at every place.
+#[derive(Debug, Clone)]
+enum Map {
+    /// By an expression in position and coefficients.
+    Expression(Expression),
+    /// By numbers on a grid of the whole box.
+    Values {
+        points: [usize; 2],
+        values: Vec<f32>,
+    },
+}
+
+/// What happens at a side of the domain.
+#[derive(Debug, Clone)]
+struct Edge {
+    kind: operator::Edge,
+    /// The value it is held at, that of what is beyond, or of what flows in.
+    value: Expression,
+}
+
+/// Why a file describes no problem: one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}: {what}", path.display(), line.map_or(String::new(), |line| format!(":{line}")))]
+pub struct BadFile {
+    /// The file.
+    pub path: PathBuf,
+    /// The line, counted from 1, where it is about one.
+    pub line: Option<usize>,
+    /// What is wrong, and what to do.
+    pub what: String,
+}
+
+/// Whether a name on the command line is that of a file.
+pub fn is_file(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|end| end == "toml")
+}
+
+/// The problem that a file describes. It is kept for as long as the program runs.
+pub fn load(path: &Path) -> Result<&'static Problem, BadFile> {
+    build::problem(path)
+}
+
+impl Kit {
+    /// Number of fields.
+    pub fn fields(&self) -> usize {
+        self.described.len()
+    }
+
+    /// The domain on a grid.
+    pub fn domain(&self, grid: &Grid) -> Domain {
+        let shapes: Vec<Shape> = self.cuts.iter().map(|(_, shape)| shape.clone()).collect();
+        Domain::new(*grid, &shapes, self.mask.as_ref())
+    }
+
+    /// What people call a side of the domain.
+    pub fn side_name(&self, side: usize) -> &str {
+        match side.checked_sub(domain::BOX_SIDES) {
+            None => SIDES[side],
+            Some(cut) => self.cuts.get(cut).map_or("mask", |(name, _)| name),
+        }
+    }
+
+    /// How much every value of the state counts in errors, one on average; none where all count alike.
+    pub fn weights(&self, grid: &Grid) -> Option<Vec<f64>> {
+        let all = self.described_weights(grid);
+        if all.iter().all(|&weight| weight == all[0]) {
+            return None;
+        }
+        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        Some(all.into_iter().map(|weight| weight / mean).collect())
+    }
+
+    /// The same as the file has them.
+    fn described_weights(&self, grid: &Grid) -> Vec<f64> {
+        let domain = self.domain(grid);
+        let place = |node: usize| -> f64 {
+            let here = grid.place(node);
+            let region = self.regions.iter().find(|(shape, _)| shape.contains(here));
+            match domain.wet(node) {
+                true => region.map_or(self.elsewhere, |(_, weight)| *weight),
+                false => 0.0,
+            }
+        };
+        let places: Vec<f64> = (0..grid.len()).map(place).collect();
+        let fields = self.described.iter();
+        fields
+            .flat_map(|field| places.iter().map(|weight| field.weight * weight))
+            .collect()
+    }
+
+    /// The values that expressions find after the fields': coefficients, then position, then time.
+    fn values(&self, problem: &Problem) -> Vec<f64> {
+        let value = |constant: &Constant| match *constant {
+            Constant::Fixed(value) => value,
+            Constant::Changeable(index) => problem.physics[index],
+        };
+        self.constants.iter().map(value).collect()
+    }
+}
+
+/// What the ends of the box are called.
+pub const SIDES: [&str; domain::BOX_SIDES] = ["left", "right", "bottom", "top"];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,711 @@
+//! What files are refused for, and what those that are not mean.
+
+use super::build::described;
+use super::system::System;
+use super::{BadFile, Kit};
+use crate::Problem;
+use crate::random_field::episode_rng;
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+
+/// A plate with a hole.
+const PLATE: &str = r#"name = "plate"
+
+[domain]
+unit = "m"
+size = [1, 2]
+grid = [11, 21]
+cuts = [{ name = "hole", disc = { centre = [0.5, 1], radius = 0.22 } }]
+
+[time]
+unit = "s"
+interval = 0.01
+steps = 20
+
+[coefficients]
+a = { value = 0.5, range = [0.1, 1] }
+
+[fields.u]
+unit = "K"
+range = [-1, 1]
+diffusion = 0.1
+reaction = "a*u*(1-u)"
+edges = { all = "insulated" }
+initial = 0.3
+
+[actuators]
+width = 0.2
+force = 2
+places = { list = [[0.1, 0.1], [0.9, 1.9]] }
+
+[sensors]
+window = 4
+"#;
+
+fn load(text: &str) -> Result<&'static Problem, BadFile> {
+    described(Path::new("plate.toml"), text)
+}
+
+/// The plate with one thing said otherwise.
+fn with(from: &str, to: &str) -> String {
+    assert_eq!(PLATE.matches(from).count(), 1, "{from}");
+    PLATE.replace(from, to)
+}
+
+fn loaded(from: &str, to: &str) -> &'static Problem {
+    load(&with(from, to)).unwrap_or_else(|bad| panic!("{to}: {bad}"))
+}
+
+fn kit(problem: &Problem) -> &'static Kit {
+    problem.kit.unwrap()
+}
+
+/// A folder for files beside descriptions, one per test.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("kit-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn npy(shape: &str, values: &[f32]) -> Vec<u8> {
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+    file
+}
+
+fn assert_refused(text: &str, line: usize, words: &[&str]) {
+    let bad = match load(text) {
+        Err(bad) => bad,
+        Ok(_) => panic!("{words:?} is accepted:\n{text}"),
+    };
+    let said = bad.to_string();
+
+    assert!(
+        said.starts_with(&format!("plate.toml:{line}: ")),
+        "line {line} {words:?}: {said}"
+    );
+    assert_one_sentence(&bad);
+    for word in words {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+}
+
+fn assert_one_sentence(bad: &BadFile) {
+    let text = bad.to_string();
+    assert!(!text.contains('\n') && !text.contains("  "), "{text:?}");
+    assert!(bad.what.len() > 10 && bad.line.is_some(), "{text:?}");
+}
+
+#[test]
+fn the_plate_itself_is_a_problem() {
+    let problem = load(PLATE).unwrap();
+    assert_eq!(
+        (problem.name, problem.agents, problem.horizon),
+        ("plate", 2, 20)
+    );
+    assert!(!problem.tracking && problem.grid.shape() == [11, 21]);
+}
+
+#[test]
+fn refusals_name_the_line_and_what_is_wrong_there() {
+    let diffusion = "diffusion = 0.1";
+    let reaction = "\"a*u*(1-u)\"";
+    let insulated = "{ all = \"insulated\" }";
+    let places = "{ list = [[0.1, 0.1], [0.9, 1.9]] }";
+    let window = "window = 4";
+    let whole = "value = 0.5, range = [0.1, 1]";
+    let cuts = "cuts = [{ name = \"hole\", disc = { centre = [0.5, 1], radius = 0.22 } }]";
+    let end = "window = 4\n";
+    for (from, to, line, words) in [
+        // Keys and units.
+        (
+            "unit = \"m\"",
+            "unit = \"m\"\ncolour = 3",
+            5,
+            &["'colour' means nothing here", "there is: 'unit', 'size'"][..],
+        ),
+        ("unit = \"K\"\n", "", 17, &["'unit' is missing here"]),
+        ("unit = \"m\"\n", "", 3, &["'unit' is missing here"]),
+        (
+            "[sensors]\nwindow = 4\n",
+            "",
+            1,
+            &["'sensors' is missing here"],
+        ),
+        (
+            "interval = 0.01",
+            "interval = \"soon\"",
+            11,
+            &["a number is expected here, not string \"soon\""],
+        ),
+        ("interval = 0.01", "interval = ", 11, &["value"]),
+        (
+            insulated,
+            "{ all = \"insolated\" }",
+            22,
+            &["write \"insulated\", \"periodic\"", "fixed"],
+        ),
+        (
+            insulated,
+            "{ all = { convective = 1, ambiant = 3 } }",
+            22,
+            &["convective", "ambient"],
+        ),
+        (
+            places,
+            "{ lattice = [2, 2], hihg = [1, 1] }",
+            28,
+            &["lattice", "high"],
+        ),
+        // Names.
+        ("\"plate\"", "\"my plate\"", 1, &["'my plate' is no name"]),
+        ("\"plate\"", "\"\"", 1, &["no name"]),
+        ("[fields.u]", "[fields.\"2u\"]", 17, &["'2u' is no name"]),
+        ("[fields.u]", "[fields.x]", 17, &["'x' is no name"]),
+        ("[fields.u]", "[fields.sin]", 17, &["sin", "function"]),
+        ("a = {", "u = {", 15, &["'u' is a field already"]),
+        (
+            "name = \"hole\"",
+            "name = \"left\"",
+            7,
+            &["'left'", "otherwise"],
+        ),
+        // Fields that are not there.
+        (
+            window,
+            "window = 4\nfield = \"w\"",
+            32,
+            &["no field 'w'", "there is: u"],
+        ),
+        (
+            "width = 0.2",
+            "field = \"w\"\nwidth = 0.2",
+            26,
+            &["no field 'w'"],
+        ),
+        (
+            end,
+            "window = 4\n[[disturbances]]\nfield = \"w\"\nbell = { centre = [0, 0], width = 1 }\nstrength = 1",
+            33,
+            &["no field 'w'"],
+        ),
+        (
+            "[domain]",
+            "order = [\"v\"]\n[domain]",
+            3,
+            &["'v'", "no field"],
+        ),
+        (
+            insulated,
+            "{ front = \"insulated\" }",
+            22,
+            &["no side 'front'", "left", "hole"],
+        ),
+        // Expressions.
+        (reaction, "\"a*w\"", 21, &["no 'w'", "u, a, x, y, t"]),
+        (reaction, "\"1/u\"", 21, &["not finite", "u = 0"]),
+        (reaction, "\"ln(u)\"", 21, &["not finite at u ="]),
+        (reaction, "\"a*(u\"", 21, &["parentheses"]),
+        (
+            diffusion,
+            "diffusion = \"0.1*u\"",
+            20,
+            &["must not depend on u"],
+        ),
+        (
+            diffusion,
+            "diffusion = \"0.1*t\"",
+            20,
+            &["must not depend on t"],
+        ),
+        (
+            diffusion,
+            "diffusion = -0.1",
+            20,
+            &["nowhere negative", "-0.1"],
+        ),
+        (
+            diffusion,
+            "diffusion = \"0.4 - a\"",
+            20,
+            &["nowhere negative", "-0.6"],
+        ),
+        (
+            diffusion,
+            "diffusion = \"x - 0.2\"",
+            20,
+            &["nowhere negative", "-0.2"],
+        ),
+        (diffusion, "diffusion = 1e30", 20, &["mixes", "unit"]),
+        (diffusion, "diffusion = inf", 20, &["finite"]),
+        (diffusion, "velocity = [1]", 20, &["1 components", "has 2"]),
+        (
+            "initial = 0.3",
+            "initial = 1e300",
+            23,
+            &["single precision"],
+        ),
+        (
+            "initial = 0.3",
+            "initial = { random = { length = 0.01, amplitude = 1 } }",
+            23,
+            &["spacing"],
+        ),
+        (
+            "initial = 0.3",
+            "initial = { random = { amplitude = 1 } }",
+            23,
+            &["length"],
+        ),
+        // Actuators.
+        (
+            places,
+            "{ list = [[0.1, 0.1], [1.02, 1]] }",
+            28,
+            &["[1.02, 1.0] is outside the domain"],
+        ),
+        (
+            places,
+            "{ list = [[0.5, 1.05]] }",
+            28,
+            &["[0.5, 1.05] is outside the domain"],
+        ),
+        (places, "{ list = [[0.5]] }", 28, &["2 coordinates"]),
+        (places, "{ list = [] }", 28, &["no place"]),
+        (places, "{ lattice = [2] }", 28, &["2 numbers"]),
+        (
+            places,
+            "{ lattice = [4294967296, 4294967296] }",
+            28,
+            &["in all"],
+        ),
+        (
+            places,
+            "{ lattice = [2, 2], high = [2, 2] }",
+            28,
+            &["corner [2.0, 2.0] is outside"],
+        ),
+        (
+            places,
+            "{ lattice = [1, 1], low = [0.5, 1], high = [0.5, 1] }",
+            28,
+            &["no room"],
+        ),
+        (
+            "force = 2",
+            "force = 0",
+            27,
+            &["actuators.force must be positive"],
+        ),
+        // The domain.
+        ("grid = [11, 21]", "grid = [3, 21]", 6, &["at least 4"]),
+        ("grid = [11, 21]", "grid = [11]", 6, &["2 numbers"]),
+        ("grid = [11, 21]", "grid = [3000, 3000]", 6, &["memory"]),
+        (
+            "grid = [11, 21]",
+            "grid = [4294967296, 4294967296]",
+            6,
+            &["memory"],
+        ),
+        ("size = [1, 2]", "size = [1, -2]", 5, &["length"]),
+        ("size = [1, 2]", "size = [1, nan]", 5, &["two on a plane"]),
+        (
+            cuts,
+            "cuts = [{ rectangle = [[-1, 0.45], [2, 0.75]] }]",
+            7,
+            &["2 parts", "parts = 2"],
+        ),
+        (
+            cuts,
+            "cuts = [{ disc = { centre = [0, 0], radius = 9 } }]",
+            7,
+            &["nothing is left"],
+        ),
+        (
+            cuts,
+            "cuts = [{ name = \"hole\" }]",
+            7,
+            &["disc", "rectangle", "polygon"],
+        ),
+        (cuts, "mask = \"none.png\"", 7, &["cannot read none.png"]),
+        (
+            diffusion,
+            "diffusion = \"none.npy\"",
+            20,
+            &["cannot read none.npy"],
+        ),
+        // Sizes, ranges and times.
+        (window, "window = 10", 31, &["window of 10", "1 to 9"]),
+        (window, "window = 0", 31, &["window of 0"]),
+        ("range = [-1, 1]", "range = [1, -1]", 19, &["[least, most]"]),
+        (
+            "range = [-1, 1]",
+            "range = [-inf, 1]",
+            19,
+            &["[least, most]"],
+        ),
+        (
+            whole,
+            "value = 0.5, range = [1, 0.1]",
+            15,
+            &["range of a is [least, most]"],
+        ),
+        (
+            whole,
+            "value = 2, range = [0.1, 1]",
+            15,
+            &["does not hold its value 2"],
+        ),
+        ("steps = 20", "steps = 0", 12, &["1 to 1000000 steps"]),
+        ("interval = 0.01", "interval = -1", 11, &["positive"]),
+        ("interval = 0.01", "interval = 1e-9", 11, &["unit of time"]),
+        ("steps = 20", "steps = 20\nsubsteps = 0", 13, &["0 steps"]),
+        (
+            "initial = 0.3",
+            "goal = { field = 1, at = 0.5 }",
+            23,
+            &["within the episode", "0.2"],
+        ),
+        ("initial = 0.3", "weight = -1", 23, &["weight"]),
+        ("initial = 0.3", "weight = 0", 31, &["no error counts"]),
+        (
+            end,
+            "window = 4\n[score]\nfrom = 0.2",
+            33,
+            &["score.from", "before the end"],
+        ),
+        (end, "window = 4\nnoise = -1", 32, &["sensors.noise"]),
+        (end, "window = 4\n[training]\nbatch = 0", 32, &["batch = 1"]),
+        // Tori.
+        (
+            insulated,
+            "{ left = \"periodic\", right = \"periodic\", top = \"insulated\" }",
+            22,
+            &["periodic on all sides"],
+        ),
+        (
+            insulated,
+            "{ left = \"periodic\", right = \"periodic\" }",
+            22,
+            &["periodic on all sides"],
+        ),
+        (insulated, "{ hole = \"periodic\" }", 22, &["not 'hole'"]),
+    ] {
+        assert_refused(&with(from, to), line, words);
+    }
+}
+
+/// u_t = −1000 u: two steps of 1/1000 in an interval of 1/100 are five times too long.
+#[test]
+fn a_step_that_cannot_be_stable_is_refused() {
+    let stiff = with("\"a*u*(1-u)\"", "\"-1000*u\"");
+    let given = |n: usize| stiff.replace("steps = 20", &format!("steps = 20\nsubsteps = {n}"));
+    assert_refused(&given(2), 13, &["2 steps", "give 5 to"]);
+    assert!(load(&given(5)).is_ok());
+    // And where nothing is given, as many are found as resolve it.
+    assert!(load(&stiff).unwrap().substeps >= 5);
+    let hopeless = with("\"a*u*(1-u)\"", "\"1e7*u*(1-u)\"");
+    assert_refused(&hopeless, 11, &["blow up", "time.interval"]);
+}
+
+#[test]
+fn a_domain_in_two_parts_is_accepted_where_that_is_said() {
+    let cuts = "cuts = [{ name = \"hole\", disc = { centre = [0.5, 1], radius = 0.22 } }]";
+    let wall = "cuts = [{ rectangle = [[-1, 0.45], [2, 0.75]] }]";
+    let problem = loaded(cuts, &format!("{wall}\nparts = 2"));
+    assert_eq!(kit(problem).domain(&problem.grid).parts().len(), 2);
+}
+
+#[test]
+fn a_torus_may_have_a_hole_with_an_edge_of_its_own() {
+    let problem = loaded(
+        "{ all = \"insulated\" }",
+        "{ all = \"periodic\", hole = { fixed = 1 } }",
+    );
+    assert_eq!(problem.grid.edge, crate::grid::Edge::Periodic);
+    assert!(!System::of(problem).fields[0].operator.fixed.is_empty());
+}
+
+#[test]
+fn goals_of_two_fields_come_together() {
+    let two = |over: &str| {
+        with(
+            "initial = 0.3",
+            &format!(
+                "goal = {{ field = 1, at = 0.1 }}\n[fields.v]\nunit = \"1\"\nrange = [0, 1]\ngoal = {{ field = 0.5, at = 0.1{over} }}"
+            ),
+        )
+    };
+    assert!(load(&two("")).is_ok());
+    assert_refused(&two(", over = 0.05"), 27, &["the same at and over"]);
+}
+
+#[test]
+fn arrays_of_another_shape_are_refused() {
+    let folder = folder("shapes");
+    let file = folder.join("plate.toml");
+    std::fs::write(folder.join("line.npy"), npy("(5,)", &[0.1; 5])).unwrap();
+    std::fs::write(folder.join("small.npy"), npy("(3, 4)", &[0.1; 12])).unwrap();
+    std::fs::write(folder.join("negative.npy"), npy("(4, 4)", &[-0.1; 16])).unwrap();
+    std::fs::write(folder.join("plain.npy"), npy("(4, 5)", &[0.1; 20])).unwrap();
+    std::fs::write(folder.join("cut.npy"), &npy("(4, 5)", &[0.1; 20])[..90]).unwrap();
+    let diffusion = |name: &str| with("diffusion = 0.1", &format!("diffusion = \"{name}\""));
+    for (name, words) in [
+        ("line.npy", &["shape [5]", "[x, y]"][..]),
+        ("small.npy", &["shape [3, 4]", "at least 4"]),
+        ("negative.npy", &["nowhere negative"]),
+        ("cut.npy", &["cut.npy"]),
+    ] {
+        let bad = described(&file, &diffusion(name)).unwrap_err();
+        assert_one_sentence(&bad);
+        let said = bad.to_string();
+        assert!(words.iter().all(|word| said.contains(word)), "{said}");
+        assert_eq!(bad.line, Some(20), "{said}");
+    }
+    assert!(described(&file, &diffusion("plain.npy")).is_ok());
+    let flow = with("diffusion = 0.1", "velocity = \"plain.npy\"");
+    let said = described(&file, &flow).unwrap_err().to_string();
+    assert!(said.contains("[2, x, y]"), "{said}");
+    let start = with("initial = 0.3", "initial = { file = \"plain.npy\" }");
+    let said = described(&file, &start).unwrap_err().to_string();
+    assert!(said.contains("[samples, x, y]"), "{said}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Maps are read between their points, so that a sharp one neither rings nor leaves its range.
+#[test]
+fn a_sharp_map_of_a_diffusivity_stays_within_its_range() {
+    let folder = folder("sharp");
+    let values: Vec<f32> = (0..35)
+        .map(|k| if k % 3 == 0 { 1.0 } else { 0.0 })
+        .collect();
+    std::fs::write(folder.join("map.npy"), npy("(5, 7)", &values)).unwrap();
+    let text = with("diffusion = 0.1", "diffusion = \"map.npy\"");
+    let problem = described(&folder.join("plate.toml"), &text).unwrap();
+    let kit = kit(problem);
+    let map = kit.mapped(problem, &problem.grid, &kit.described[0].diffusion);
+    assert!(map.iter().all(|d| (0.0..=1.0).contains(d)), "{map:?}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Columns go along x, rows down along y, bright is inside: a picture whose upper left quarter is dark has
+/// no nodes at low x and high y.
+#[test]
+fn pictures_of_domains_stand_upright() {
+    let folder = folder("picture");
+    let (width, height) = (10, 20);
+    let pixels: Vec<u8> = (0..width * height)
+        .map(|k| match (k % width < 5, k / width < 10) {
+            (true, true) => 0,
+            _ => 255,
+        })
+        .collect();
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Grayscale);
+    let mut writer = encoder.write_header().unwrap();
+    writer.write_image_data(&pixels).unwrap();
+    writer.finish().unwrap();
+    std::fs::write(folder.join("mask.png"), bytes).unwrap();
+    let cuts = "cuts = [{ name = \"hole\", disc = { centre = [0.5, 1], radius = 0.22 } }]";
+    let text = with(cuts, "mask = \"mask.png\"");
+    let problem = described(&folder.join("plate.toml"), &text).unwrap();
+    let domain = kit(problem).domain(&problem.grid);
+    for node in 0..problem.grid.len() {
+        let [x, y] = problem.grid.place(node);
+        // The boundary itself is wherever the nearest pixels say.
+        if (x - 0.5).abs() > 0.11 && (y - 1.0).abs() > 0.11 {
+            assert_eq!(domain.wet(node), !(x < 0.5 && y > 1.0), "{x} {y}");
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn weights_are_one_on_average_and_zero_where_it_is_dry() {
+    let text = with("window = 4\n", "window = 4\n[score]\nelsewhere = 0.5\nregions = [{ rectangle = [[0, 0], [1, 0.5]], weight = 4 }]\n")
+        .replace("initial = 0.3", "[fields.v]\nunit = \"1\"\nrange = [0, 1]\nweight = 3");
+    let problem = load(&text).unwrap();
+    let (weights, domain) = (
+        problem.weights().unwrap(),
+        kit(problem).domain(&problem.grid),
+    );
+    let nodes = problem.grid.len();
+    assert_eq!(weights.len(), 2 * nodes);
+    let mean = weights.iter().sum::<f64>() / weights.len() as f64;
+    assert!((mean - 1.0).abs() < 1e-12, "{mean}");
+    let at = |node: usize, field: usize| weights[field * nodes + node];
+    let wet = (0..nodes).filter(|&node| domain.wet(node));
+    assert!((0..nodes).all(|node| domain.wet(node) == (at(node, 0) > 0.0)));
+    for node in wet {
+        assert!((at(node, 1) / at(node, 0) - 3.0).abs() < 1e-12, "{node}");
+    }
+    // Region against elsewhere, 4 : 0.5.
+    let [inside, outside] = [[0.5, 0.2], [0.5, 1.8]].map(|[x, y]: [f64; 2]| {
+        let node = (x * 10.0).round() as usize * 21 + (y * 10.0).round() as usize;
+        at(node, 0)
+    });
+    assert!((inside / outside - 8.0).abs() < 1e-12);
+    // A plain box counts alike everywhere.
+    let cuts = "cuts = [{ name = \"hole\", disc = { centre = [0.5, 1], radius = 0.22 } }]\n";
+    assert!(loaded(cuts, "").weights().is_none());
+}
+
+/// What an insulated plate holds stays in it, to rounding, whatever is cut out of it.
+#[test]
+fn an_insulated_field_keeps_its_content() {
+    for scheme in ["first-order", "second-order"] {
+        let text = with("steps = 20", &format!("steps = 20\nscheme = \"{scheme}\""))
+            .replace("reaction = \"a*u*(1-u)\"\n", "")
+            .replace(
+                "initial = 0.3",
+                "initial = { random = { length = 0.5, amplitude = 1, mean = 0.5 } }",
+            );
+        let problem = load(&text).unwrap();
+        let volume = kit(problem).domain(&problem.grid).volume().to_vec();
+        let initial = (problem.draw)(problem, &mut episode_rng(0, 0)).initial;
+        let mut state: Vec<f64> = initial.iter().map(|z| f64::from(*z)).collect();
+        let content = |state: &[f64]| state.iter().zip(&volume).map(|(z, v)| z * v).sum::<f64>();
+        let (before, spread) = (content(&state), state[0] - state[state.len() - 1]);
+        let mut stepper = (problem.stepper)(problem, 1);
+        for _ in 0..50 {
+            stepper.step(&mut state, &vec![0.0; initial.len()]);
+        }
+        let after = content(&state);
+        assert!(
+            (after - before).abs() < 1e-11 * volume.len() as f64,
+            "{scheme}: {before} {after}"
+        );
+        assert!((state[0] - state[state.len() - 1]).abs() < 0.9 * spread.abs());
+    }
+}
+
+#[test]
+fn goals_jump_or_go_straight_and_disturbances_come_and_go() {
+    let text = |over: &str| {
+        with(
+            "initial = 0.3",
+            &format!("goal = {{ field = 1, at = 0.05{over} }}"),
+        ) + "[[disturbances]]\nbell = { centre = [0.1, 0.1], width = 0.2 }\nstrength = -3\nfrom = 0.03\nlasts = 0.02\n"
+    };
+    let drawn = |over: &str| {
+        let problem = load(&text(over)).unwrap();
+        assert!(problem.tracking);
+        (problem.draw)(problem, &mut episode_rng(0, 0))
+    };
+    let jump = drawn("");
+    let goal = &jump.goal.as_ref().unwrap().course;
+    assert_eq!(
+        [0, 4, 5, 19].map(|step| goal.at(step)),
+        [0.0, 0.0, 1.0, 1.0]
+    );
+    assert_eq!((jump.target_at(4)[0], jump.target_at(5)[0]), (0.0, 1.0));
+    let ramp = drawn(", over = 0.04");
+    let goal = &ramp.goal.as_ref().unwrap().course;
+    assert_eq!(
+        [5, 6, 7, 9, 12].map(|step| goal.at(step)),
+        [0.0, 0.25, 0.5, 1.0, 1.0]
+    );
+    let push = &jump.pushes[0];
+    assert_eq!(
+        [0, 2, 3, 4, 5].map(|step| push.course.at(step)),
+        [0.0, 0.0, -3.0, -3.0, 0.0]
+    );
+    // One spacing from the centre: exp(−½ (0.1/0.2)²).
+    let here = 21 + 2;
+    assert!((f64::from(push.field[here]) - (-0.125f64).exp()).abs() < 1e-6);
+}
+
+/// Things that somebody might write.
+const WORDS: [&str; 30] = [
+    "nan",
+    "inf",
+    "-inf",
+    "0",
+    "-1",
+    "1e300",
+    "1e-300",
+    "-0.0",
+    "1",
+    "2",
+    "64",
+    "true",
+    "\"\"",
+    "\"x\"",
+    "\"1/x\"",
+    "\"u\"",
+    "\"exp(99*u)\"",
+    "[]",
+    "[0]",
+    "[1, 2]",
+    "[[0, 0], [1, 1]]",
+    "{}",
+    "\"periodic\"",
+    "{ fixed = \"t\" }",
+    "{ list = [[0, 0]] }",
+    "{ lattice = [2, 2] }",
+    "9223372036854775807",
+    "\"plate.toml\"",
+    "\n",
+    "=",
+];
+
+/// What stands between two breaks of a line, a list or a table.
+fn tokens(text: &str) -> Vec<&str> {
+    text.split_inclusive([' ', ',', '[', ']', '{', '}', '\n', '='])
+        .collect()
+}
+
+fn assert_answers(text: &str) {
+    if let Err(bad) = load(text) {
+        assert_one_sentence(&bad);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn whatever_is_written_gets_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        assert_answers(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn whatever_a_file_is_changed_to_gets_an_answer(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0..WORDS.len() + 2), 1..4),
+    ) {
+        let mut parts: Vec<String> = tokens(PLATE).into_iter().map(str::to_owned).collect();
+        for (at, change) in changes {
+            let at = at.index(parts.len());
+            let tail = parts[at].chars().last().filter(|c| !c.is_alphanumeric());
+            match change.checked_sub(WORDS.len()) {
+                None => parts[at] = format!("{}{}", WORDS[change], tail.map_or(String::new(), String::from)),
+                Some(0) => parts[at] = parts[at].repeat(2),
+                Some(_) => parts[at].clear(),
+            }
+        }
+        assert_answers(&parts.concat());
+    }
+
+    #[test]
+    fn numbers_of_any_size_get_an_answer(
+        at in any::<prop::sample::Index>(),
+        exponent in -320..310i32,
+        negative: bool,
+    ) {
+        let parts = tokens(PLATE);
+        let numbers: Vec<usize> = (0..parts.len())
+            .filter(|&k| parts[k].starts_with(|c: char| c.is_ascii_digit()))
+            .collect();
+        let which = numbers[at.index(numbers.len())];
+        let tail: String = parts[which].chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect();
+        let number = format!("{}1e{exponent}{tail}", if negative { "-" } else { "" });
+        let text: String = parts.iter().enumerate()
+            .map(|(k, part)| if k == which { number.as_str() } else { part })
+            .collect();
+        assert_answers(&text);
+    }
+}
