@@ -6,11 +6,13 @@
 
 use crate::adjoint::physics::{Differentiable, FieldStep};
 use crate::adjoint::real::Real;
+use crate::described;
 use crate::kernels::Kernels;
 use crate::recipe::Settings;
 use crate::tensor_step::{TensorForm, TensorStep};
 use burn::tensor::Device;
-use problem::{Listed, NotImplemented, Problem, Problems, SameName, UnknownProblem};
+use problem::{Listed, NoProblem, NotImplemented, Problem, Problems, SameName};
+use std::path::Path;
 
 /// A problem that can be trained on.
 #[derive(Debug)]
@@ -141,10 +143,13 @@ impl<'a> Entries<'a> {
         self.0.iter().copied()
     }
 
-    /// The one of that name.
-    pub fn by_name(&self, name: &str) -> Result<&'static Entry, UnknownProblem> {
+    /// The one of that name, or that of a file where the name is a file's.
+    pub fn by_name(&self, name: &str) -> Result<&'static Entry, NoProblem> {
+        if problem::kit::is_file(name) {
+            return Ok(described::entry(problem::kit::load(Path::new(name))?));
+        }
         let found = self.iter().find(|entry| entry.problem.name == name);
-        found.ok_or_else(|| UnknownProblem {
+        found.ok_or_else(|| NoProblem::Unknown {
             asked: name.to_owned(),
             known: (self.iter().map(|entry| entry.problem.name))
                 .collect::<Vec<_>>()

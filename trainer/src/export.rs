@@ -1,6 +1,7 @@
 //! Freezing a trained policy into the blob that agents carry, and thawing one.
 
 use crate::checkpoint::Checkpoint;
+use crate::described;
 use crate::engine::Engine;
 use crate::entry::Entries;
 use crate::learn::Trainer;
@@ -215,7 +216,7 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
             target: problem.tracking,
             channels: channels.iter().copied().collect(),
             samples: sight.window as u16,
-            error_limit: ERROR_LIMIT,
+            error_limit: problem.kit.map_or(ERROR_LIMIT, described::error_limit),
             wide: sight.wide.map(|cells| cells.map(|n| n as u8)),
         },
         network: Network {

@@ -25,6 +25,7 @@
 pub mod adjoint;
 pub mod checkpoint;
 pub mod cli;
+pub mod described;
 pub mod engine;
 pub mod entry;
 pub mod export;

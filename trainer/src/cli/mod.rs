@@ -2,6 +2,7 @@
 
 mod backend;
 mod bench;
+mod check;
 mod oracle;
 mod step;
 mod train;
@@ -28,6 +29,8 @@ Examples:
   trainer train heat-1d                              train as for the shipped policy
   trainer train heat-1d --resume                     go on after an interruption
   trainer train --all                                train every problem
+  trainer train my-plate.toml                        a field of your own (agent-sim new writes one)
+  trainer check my-plate.toml                        its gradient, expected time and size
   trainer export runs/heat-1d/best -o my.policy      freeze the best policy for agents
   trainer export my.policy --weights int8 -o small.policy   a third of the size
   trainer inspect my.policy                          what is in it
@@ -62,7 +65,7 @@ enum Command {
         /// Ease off outputs that overshoot, as they do in larger swarms than were trained: by what the
         /// ease grows back with every step (1 to 2), and the share of the limit against which outputs
         /// may change sign and hardly count (0 to 1, 0 unless given), or off. Without this flag 1.01 for
-        /// checkpoints, and for policies what they have.
+        /// checkpoints, off for those of described fields, and for policies what they have.
         #[arg(long, value_name = "GROWTH[,BAND]|off", value_parser = governing)]
         governor: Option<Governing>,
     },
@@ -76,6 +79,8 @@ enum Command {
     Step(step::Arguments),
     /// Seek the best actions for known episodes: what is possible with full knowledge.
     Oracle(oracle::Arguments),
+    /// Whether a field can be trained on: gradient, expected time, size of the policy.
+    Check(check::Arguments),
     /// Time training steps.
     Bench(bench::Arguments),
 }
@@ -121,6 +126,7 @@ fn carry_out(command: Command, entries: &Entries) -> Result<()> {
         Command::Train(arguments) => train::run(arguments, entries),
         Command::Step(arguments) => step::run(&arguments),
         Command::Oracle(arguments) => oracle::run(arguments, entries),
+        Command::Check(arguments) => check::run(&arguments, entries),
         Command::Bench(arguments) => bench::run(arguments, entries),
         Command::Export {
             source,
@@ -132,9 +138,15 @@ fn carry_out(command: Command, entries: &Entries) -> Result<()> {
                 Ok(bytes) if bytes.starts_with(&MAGIC) => (bytes, None),
                 _ => {
                     let checkpoint = Checkpoint::load(&source)?;
+                    // Described fields are trained with memory and one size, of which a governor would
+                    // cost more than it gives.
+                    let usual = match problem::kit::is_file(&checkpoint.problem) {
+                        true => None,
+                        false => Some(export::GOVERNOR),
+                    };
                     let blob = export::from_checkpoint(checkpoint, entries)
                         .with_context(|| format!("cannot export '{}'", source.display()))?;
-                    (blob, Some(Governing(Some(export::GOVERNOR))))
+                    (blob, Some(Governing(usual)))
                 }
             };
             let mut file = PolicyFile::new(&blob, source.display().to_string());

@@ -1,0 +1,73 @@
+//! Training on fields that files describe.
+
+use crate::adjoint::physics::described::DescribedStep;
+use crate::entry::{Entry, Physics};
+use crate::loss::Term;
+use crate::recipe::{Quick, Settings};
+use problem::kit::Kit;
+use problem::{Headline, Problem};
+
+/// All there is to know about a described problem. It is kept for as long as the program runs.
+///
+/// # Panics
+/// If no file describes it.
+pub fn entry(problem: &'static Problem) -> &'static Entry {
+    let kit = problem.kit.expect("a described problem");
+    Box::leak(Box::new(Entry {
+        problem,
+        physics: Physics::by_hand::<DescribedStep<f32>, DescribedStep<f64>>(),
+        recipe: settings(problem, kit),
+        kernels: None,
+    }))
+}
+
+/// Errors beyond this are clamped by the agent: some times as far as the file expects any.
+pub fn error_limit(kit: &Kit) -> f32 {
+    let [low, high] = kit.described[kit.seen].range;
+    (8.0 * (high - low)) as f32
+}
+
+/// The usual settings in the units of the file, and what it says itself.
+fn settings(problem: &Problem, kit: &Kit) -> Settings {
+    let [low, high] = kit.described[kit.seen].range;
+    // Errors are a fraction of what is possible; features are to be of order one.
+    let scale = 0.25 * (high - low);
+    let (force, length) = (problem.actuation.force_max, problem.grid.extent(0));
+    let training = &kit.training;
+    let per_square = |weight: f64, unit: f64| weight / (unit * unit);
+    let last = training.last.unwrap_or(match problem.scoring.headline {
+        Headline::Final => 50.0,
+        Headline::TimeMean => 0.0,
+    });
+    let weights = vec![
+        (Term::Track, per_square(5.0, scale)),
+        (Term::Final, per_square(last, scale)),
+        (
+            Term::Effort,
+            per_square(training.effort.unwrap_or(2e-3), force),
+        ),
+        (Term::Bound, per_square(1.0, length)),
+        (Term::Collision, per_square(0.1, length)),
+        (Term::Obstacle, per_square(10.0, length)),
+    ];
+    let [losses, lost] = training.losses.unwrap_or([0.5, 0.4]);
+    let steps = training.steps.unwrap_or(600);
+    let batch = training.batch.unwrap_or(32);
+    Settings {
+        gains: [1.0 / scale; 3],
+        memory: training.memory.unwrap_or(2),
+        rests: training.rests,
+        weights: Box::leak(weights.into_boxed_slice()),
+        rate: training.rate.unwrap_or(1e-3),
+        batch,
+        horizon: training.horizon,
+        deaths: [losses, lost, 0.7],
+        noise: [kit.noise, 0.0],
+        steps,
+        quick: Quick {
+            steps: (steps / 4).max(1),
+            batch: batch.min(16),
+        },
+        ..Settings::COMMON
+    }
+}
