@@ -1,11 +1,13 @@
 //! The command line: [`main`] for a list of problems, a module for each command.
 
 mod bench;
+mod check;
 mod demo;
 mod eval;
 mod fields;
 mod key;
 mod list;
+mod new;
 mod nodes;
 mod origin;
 mod progress;
@@ -43,6 +45,8 @@ const EXAMPLES: &str = "\
 Examples:
   agent-sim                                              the demo: a swarm and its losses
   agent-sim problems                                     what can be controlled
+  agent-sim new my-plate                                 a file that describes a field of your own, which
+                                                         every command takes in place of a problem's name
   agent-sim run heat-1d --agents 16 --seed 7             one run, with a report
   agent-sim run turbulence-2d --agents 256 --fault crash,fraction=0.3,at=0.5 --fault delay,steps=2
   agent-sim run heat-1d --link qemu=8 --fault kill,count=2,at=0.5
@@ -110,6 +114,15 @@ Example:
     /// Find the best gain of proportional feedback
     #[command(after_help = "Example:\n  agent-sim tune heat-1d --episodes 200 --seed 1")]
     Tune(tune::TuneArgs),
+    /// A file that describes a field of one's own, to begin with
+    #[command(after_help = "\
+Examples:
+  agent-sim new my-plate                                 a plate with a hole
+  agent-sim new my-tissue --like excitable               or reaction, channel, heat-2d")]
+    New(new::NewArgs),
+    /// Whether a described field is sound: sizes in words, a picture, resolution, rules of deployment
+    #[command(after_help = "Example:\n  agent-sim check my-plate.toml")]
+    Check(check::CheckArgs),
     /// How fast it is on this machine, and how cost grows with agents and grid points
     #[command(after_help = "\
 Examples:
@@ -150,6 +163,8 @@ fn carry_out(command: Option<Command>, problems: &Problems) -> anyhow::Result<()
         Some(Command::Key(args)) => key::key(&args),
         Some(Command::Replay(args)) => replay::replay(&args, problems),
         Some(Command::Tune(args)) => tune::tune(&args, problems),
+        Some(Command::New(args)) => new::new(&args),
+        Some(Command::Check(args)) => check::check(&args),
         Some(Command::Bench(args)) => bench::bench(&args, problems),
         Some(Command::Problems) => list::problems(problems),
         Some(Command::Faults) => list::faults(),

@@ -1,0 +1,262 @@
+//! A picture of a description: domain, edges, agents, their windows, and what disturbs them.
+
+use problem::Problem;
+use problem::grid::Edge as Ends;
+use problem::kit::operator::Edge;
+use problem::kit::shape::Shape;
+use problem::kit::{Form, Kit};
+use std::fmt::Write;
+
+/// Width of the drawing of the domain, in pixels, and the room around it.
+const WIDTH: f64 = 720.0;
+const ROOM: f64 = 60.0;
+/// Height of a line domain.
+const BAND: f64 = 120.0;
+
+/// From the domain to the drawing.
+struct Plot {
+    scale: f64,
+    high: f64,
+    line: bool,
+}
+
+impl Plot {
+    fn at(&self, [x, y]: [f64; 2]) -> (f64, f64) {
+        match self.line {
+            true => (ROOM + self.scale * x, ROOM + 0.5 * BAND),
+            false => (ROOM + self.scale * x, ROOM + self.scale * (self.high - y)),
+        }
+    }
+}
+
+pub fn draw(problem: &Problem, kit: &Kit) -> String {
+    let grid = &problem.grid;
+    let plot = Plot {
+        scale: WIDTH / grid.extent(0),
+        high: grid.high[1],
+        line: grid.axes == 1,
+    };
+    let height = match plot.line {
+        true => BAND,
+        false => plot.scale * grid.extent(1),
+    };
+    let legend = 22.0 * 5.0;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0}\" height=\"{:.0}\" font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+        WIDTH + 2.0 * ROOM,
+        height + 2.0 * ROOM + legend,
+    );
+    domain(&mut svg, problem, kit, &plot);
+    disturbances(&mut svg, kit, &plot);
+    agents(&mut svg, problem, &plot);
+    words(&mut svg, problem, kit, height);
+    svg += "</svg>\n";
+    svg
+}
+
+fn colour(edge: Edge) -> &'static str {
+    match edge {
+        Edge::Fixed => "#c03028",
+        Edge::Insulated => "#303030",
+        Edge::Open => "#2878c8",
+        Edge::Convective { .. } => "#d89018",
+    }
+}
+
+/// Cells of the domain, and its edges in their colours.
+fn domain(svg: &mut String, problem: &Problem, kit: &Kit, plot: &Plot) {
+    let (grid, domain) = (&problem.grid, kit.domain(&problem.grid));
+    let [rows, columns] = grid.points;
+    if plot.line {
+        let ((x0, _), (x1, _)) = (plot.at(grid.low), plot.at(grid.high));
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{x0:.1} {ROOM}H{x1:.1}V{:.1}H{x0:.1}Z\" fill=\"#e6ecf2\"/>",
+            ROOM + BAND
+        );
+    }
+    // A cell is there where all its corners are; beyond a periodic seam nothing is drawn.
+    let wet = |i: usize, j: usize| i < rows && j < columns && domain.wet(i * columns + j);
+    let cell =
+        |i: usize, j: usize| wet(i, j) && wet(i + 1, j) && wet(i, j + 1) && wet(i + 1, j + 1);
+    let mut path = String::new();
+    for i in 0..rows {
+        for j in (0..columns).filter(|&j| cell(i, j)) {
+            let node = i * columns + j;
+            let ((x0, y0), (x1, y1)) = (
+                plot.at(grid.place(node)),
+                plot.at(grid.place(node + columns + 1)),
+            );
+            let _ = write!(path, "M{x0:.1} {y0:.1}H{x1:.1}V{y1:.1}H{x0:.1}Z");
+        }
+    }
+    let _ = writeln!(svg, "<path d=\"{path}\" fill=\"#e6ecf2\"/>");
+    if grid.edge == Ends::Periodic {
+        return;
+    }
+    let mut line = |a: (f64, f64), b: (f64, f64), side: usize| {
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{}\" stroke-width=\"4\" stroke-linecap=\"round\"/>",
+            a.0,
+            a.1,
+            b.0,
+            b.1,
+            colour(kit.edge(kit.driven, side)),
+        );
+    };
+    for piece in domain.pieces() {
+        let here = plot.at(grid.place(piece.node));
+        if plot.line {
+            line((here.0, ROOM), (here.0, ROOM + BAND), piece.side);
+            continue;
+        }
+        // To the next node along the edge, where the domain lies on one side of that only.
+        let (i, j) = (piece.node / columns, piece.node % columns);
+        let (next, [first, second]) = match piece.axis {
+            0 => ((i, j + 1), [(i.wrapping_sub(1), j), (i, j)]),
+            _ => ((i + 1, j), [(i, j.wrapping_sub(1)), (i, j)]),
+        };
+        if wet(next.0, next.1) && cell(first.0, first.1) != cell(second.0, second.1) {
+            let there = plot.at(grid.place(next.0 * columns + next.1));
+            line(here, there, piece.side);
+        }
+    }
+}
+
+fn outline(svg: &mut String, shape: &Shape, plot: &Plot, style: &str) {
+    let corners: Vec<[f64; 2]> = match shape {
+        Shape::Disc { centre, radius } => {
+            let (x, y) = plot.at(*centre);
+            let _ = writeln!(
+                svg,
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{:.1}\" {style}/>",
+                plot.scale * radius
+            );
+            return;
+        }
+        Shape::Rectangle { low, high } => vec![*low, [high[0], low[1]], *high, [low[0], high[1]]],
+        Shape::Polygon(corners) => corners.clone(),
+    };
+    let points: Vec<String> = corners
+        .iter()
+        .map(|&corner| {
+            let (x, y) = plot.at(corner);
+            format!("{x:.1},{y:.1}")
+        })
+        .collect();
+    let _ = writeln!(svg, "<polygon points=\"{}\" {style}/>", points.join(" "));
+}
+
+fn disturbances(svg: &mut String, kit: &Kit, plot: &Plot) {
+    let style = "fill=\"#e07b39\" fill-opacity=\"0.35\" stroke=\"#b0531a\"";
+    for (name, form) in kit.disturbances() {
+        let seat = match form {
+            Form::Sharp(shape) => {
+                outline(svg, shape, plot, style);
+                let [low, high] = shape.bounds();
+                [0.5 * (low[0] + high[0]), 0.5 * (low[1] + high[1])]
+            }
+            Form::Bell { centre, width } => {
+                let disc = Shape::Disc {
+                    centre: *centre,
+                    radius: *width,
+                };
+                outline(svg, &disc, plot, style);
+                *centre
+            }
+        };
+        let (x, y) = plot.at(seat);
+        let _ = writeln!(
+            svg,
+            "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#7a3408\">{}</text>",
+            y + 4.0,
+            escaped(name)
+        );
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+fn agents(svg: &mut String, problem: &Problem, plot: &Plot) {
+    let places = (problem.placement)(problem, problem.agents);
+    let reach = plot.scale * problem.actuation.width;
+    for disc in problem.keep_out {
+        let shape = Shape::Disc {
+            centre: disc.centre,
+            radius: disc.radius,
+        };
+        outline(
+            svg,
+            &shape,
+            plot,
+            "fill=\"none\" stroke=\"#c03028\" stroke-dasharray=\"6 4\"",
+        );
+    }
+    for &place in &places {
+        let (x, y) = plot.at(place);
+        let _ = writeln!(
+            svg,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{reach:.1}\" fill=\"#2f6db5\" fill-opacity=\"0.13\" stroke=\"#2f6db5\" stroke-opacity=\"0.5\"/><circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"#1d4f8c\"/>"
+        );
+    }
+    // The window of one of them, in the middle of the list.
+    let Some(&place) = places.get(places.len() / 2) else {
+        return;
+    };
+    let (x, y) = plot.at(place);
+    let half =
+        |axis: usize| 0.5 * plot.scale * problem.sensing.window as f64 * problem.grid.spacing(axis);
+    let (width, height) = match plot.line {
+        true => (half(0), 0.5 * BAND),
+        false => (half(0), half(1)),
+    };
+    let _ = writeln!(
+        svg,
+        "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"none\" stroke=\"#1b7f4d\" stroke-width=\"2\" stroke-dasharray=\"5 3\"/>",
+        x - width,
+        y - height,
+        2.0 * width,
+        2.0 * height,
+    );
+}
+
+/// Title, scales and what the colours mean.
+fn words(svg: &mut String, problem: &Problem, kit: &Kit, height: f64) {
+    let grid = &problem.grid;
+    let size: Vec<String> = (0..grid.axes)
+        .map(|axis| format!("{}", grid.extent(axis)))
+        .collect();
+    let _ = writeln!(
+        svg,
+        "<text x=\"{ROOM}\" y=\"30\" font-size=\"16\">{} · {} {}, {grid} points</text>",
+        escaped(problem.name),
+        size.join(" × "),
+        escaped(&kit.units[0]),
+    );
+    let moves = match problem.actuation.velocity_max {
+        0.0 => "agents and the width of what they do",
+        _ => "where agents begin, and the width of what they do",
+    };
+    let marks: [(&str, &str); 5] = [
+        ("#2f6db5", moves),
+        ("#1b7f4d", "what one of them sees"),
+        ("#e07b39", "disturbances"),
+        (
+            "#303030",
+            "edges: black insulated, red held, ochre exchanging, blue open",
+        ),
+        ("#c03028", "dashed red: where agents must not go"),
+    ];
+    for (k, (colour, text)) in marks.into_iter().enumerate() {
+        let y = height + 2.0 * ROOM + 22.0 * k as f64;
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{ROOM}\" y=\"{:.0}\" width=\"12\" height=\"12\" fill=\"{colour}\"/><text x=\"{:.0}\" y=\"{y:.0}\">{text}</text>",
+            y - 11.0,
+            ROOM + 22.0,
+        );
+    }
+}
