@@ -254,6 +254,48 @@ const COMMANDS: &[(&str, Smoke)] = &[
             "trainer train heat-1d --preset quick --backend gpu --steps 1 --batch 1 --out on-gpu",
         ),
     ),
+    // docs/own-field.md
+    ("cargo run --release -p agent-sim -- new my-plate", With("")),
+    (
+        "cargo run --release -p agent-sim -- check my-plate.toml",
+        With(""),
+    ),
+    (
+        "cargo run --release -p agent-sim -- tune my-plate.toml --episodes 16",
+        As("agent-sim tune my-plate.toml --episodes 1"),
+    ),
+    (
+        "cargo run --release -p trainer -- check my-plate.toml",
+        With(""),
+    ),
+    (
+        "cargo run --release -p trainer -- train my-plate.toml --preset quick",
+        With("--steps 2 --batch 2"),
+    ),
+    (
+        "cargo run --release -p trainer -- export runs/my-plate/best -o my-plate.policy",
+        With(""),
+    ),
+    (
+        "cargo run --release -p agent-sim -- eval my-plate.toml --set fresh --episodes 20 --seed 1",
+        As("agent-sim eval my-plate.toml --set fresh --episodes 2 --seed 1"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- run my-plate.toml --fault crash,fraction=0.3,at=0.5",
+        With("--steps 10"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- sweep my-plate.toml --agents 8,16,32 --episodes 8",
+        As("agent-sim sweep my-plate.toml --agents 8,16 --episodes 1 --steps 4"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- run my-plate.toml --link qemu=16",
+        OnBoard("agent-sim run my-plate.toml --link qemu=2 --steps 4 --image IMAGE"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- flash my-plate.policy --link serial=/dev/ttyACM0",
+        OnBoard("agent-sim flash my-plate.policy --link qemu=1 --image IMAGE"),
+    ),
     // docs/new-problem.md
     ("cargo run --release -- problems", OWN),
     (
