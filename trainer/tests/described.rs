@@ -455,6 +455,7 @@ static DRAWN: LazyLock<Drawn> = LazyLock::new(|| {
             Err(refused) => drawn.refused.push(refused),
         }
     }
+    // To look at one that fails.
     if std::env::var_os("KEEP_DRAWN_FILES").is_some() {
         eprintln!("{}", folder.keep().display());
     }
@@ -679,7 +680,7 @@ fn the_adjoint_is_the_slope_of_the_step() {
         }
     }
     assert!(
-        bent.len() * 10 <= judged,
+        bent.len() * 50 <= judged,
         "{} of {judged}: {bent:?}",
         bent.len()
     );
@@ -797,7 +798,7 @@ fn the_gradient_of_closed_loops_is_their_slope() {
         );
     }
     assert!(
-        bent.len() * 5 <= judged,
+        bent.len() * 10 <= judged,
         "{} of {judged}: {bent:?}",
         bent.len()
     );
@@ -865,6 +866,21 @@ fn loops_make_the_errors_of_the_truth() {
         }
     }
     assert!(seen >= 20, "{seen}");
+}
+
+#[test]
+fn every_example_is_a_problem() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/fields");
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let files: Vec<PathBuf> = files
+        .filter(|path| kit::is_file(&path.to_string_lossy()))
+        .collect();
+    assert!(files.len() >= 3, "{files:?}");
+    for path in files {
+        kit::load(&path).unwrap_or_else(|bad| panic!("{bad}"));
+    }
 }
 
 /// The published problems as files, and in Rust: the same episodes end the same.
