@@ -453,9 +453,13 @@ pub fn notes(problem: &Problem, agents: usize) -> String {
     if !problem.tracking {
         text += " (of the field: the target is zero)";
     }
+    text += match problem.kit {
+        None => "; the paper's table shows the ",
+        Some(_) => "; the file goes by the ",
+    };
     text += match problem.scoring.headline {
-        Headline::Final => "; the paper's table shows the final one",
-        Headline::TimeMean => "; the paper's table shows the time mean",
+        Headline::Final => "final one",
+        Headline::TimeMean => "time mean",
     };
     if problem.scoring.records == Records::BeforeAction {
         text += ", recorded before each action";

@@ -49,7 +49,11 @@ pub fn new(args: &NewArgs) -> anyhow::Result<()> {
     if name.is_empty() || name.len() > 32 || !name.chars().all(plain) {
         bail!("'{name}' is no name for a field; take at most 32 letters, digits and dashes");
     }
-    let path = args.out.join(format!("{name}.toml"));
+    let file_name = format!("{name}.toml");
+    let path = match args.out.as_os_str() == "." {
+        true => PathBuf::from(file_name),
+        false => args.out.join(file_name),
+    };
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("cannot make the folder {}", args.out.display()))?;
     let file = std::fs::OpenOptions::new()

@@ -2,7 +2,7 @@
 
 use crate::equation::{Equation, response};
 use problem::{NotImplemented, Problem};
-use trainer::adjoint::physics::{Differentiable, FieldStep, Gradients, Interval};
+use trainer::adjoint::physics::{Batch, Differentiable, FieldStep, Gradients, Interval};
 use trainer::adjoint::real::Real;
 
 /// See [`crate::equation`] for the scheme.
@@ -70,7 +70,7 @@ impl<T: Real> FieldStep<T> for Burgers<T> {
 
     fn advance(
         &self,
-        _episodes: usize,
+        _: Batch,
         fields: &[T],
         forcing: &[T],
         next: &mut [T],
@@ -85,7 +85,7 @@ impl<T: Real> FieldStep<T> for Burgers<T> {
         self.substep(from, forcing, scratch, next);
     }
 
-    fn adjoint(&self, _episodes: usize, at: Interval<T>, g: Gradients<T>, g_explicit: &mut [T]) {
+    fn adjoint(&self, _: Batch, at: Interval<T>, g: Gradients<T>, g_explicit: &mut [T]) {
         let n = self.points;
         let twice = self.flux + self.flux;
         g.fields.copy_from_slice(g.next);

@@ -5,7 +5,7 @@ use own_equation::{EASY, ENTRY};
 use problem::random_field::episode_rng;
 use std::path::Path;
 use std::process::Command;
-use trainer::adjoint::physics::{FieldStep, Gradients, Interval};
+use trainer::adjoint::physics::{Batch, FieldStep, Gradients, Interval};
 
 /// Runs a command in `folder`; what it printed.
 fn run(folder: &Path, line: &str) -> String {
@@ -177,7 +177,11 @@ fn gradients(
     let [mut next, mut g_fields, mut g_forcing] = [(); 3].map(|()| vec![0.0; n]);
     let mut tape = vec![0.0; step.tape_len()];
     let mut scratch = vec![0.0; step.scratch_len()];
-    step.advance(1, fields, forcing, &mut next, &mut tape, &mut scratch);
+    let one = Batch {
+        episodes: 1,
+        step: 0,
+    };
+    step.advance(one, fields, forcing, &mut next, &mut tape, &mut scratch);
     let at = Interval {
         fields,
         forcing,
@@ -189,6 +193,6 @@ fn gradients(
         fields: &mut g_fields,
         forcing: &mut g_forcing,
     };
-    step.adjoint(1, at, g, &mut scratch);
+    step.adjoint(one, at, g, &mut scratch);
     [next, g_fields, g_forcing]
 }
