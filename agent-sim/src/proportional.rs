@@ -34,7 +34,7 @@ impl Law {
                     let reach = KERNEL_REACH * problem.actuation.width / sensors.spacing(axis);
                     let window = 2 * reach.ceil() as usize;
                     // Nobody sees the same cell of a torus twice.
-                    match sensors.edge {
+                    match sensors.edges[axis] {
                         Edge::Wall => window,
                         Edge::Periodic => window.min((sensors.points[axis] - 2 * HALO) / 2 * 2),
                     }

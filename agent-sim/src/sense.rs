@@ -163,12 +163,12 @@ fn fill(cells: &mut [usize], grid: &Grid, axis: usize, first: isize) -> Span {
     let last = grid.points[axis] as isize - 1;
     let end = cells.len() as isize - 1;
     for (k, cell) in (first..).zip(cells) {
-        *cell = match grid.edge {
+        *cell = match grid.edges[axis] {
             Edge::Wall => k.clamp(0, last),
             Edge::Periodic => k.rem_euclid(last + 1),
         } as usize;
     }
-    match grid.edge {
+    match grid.edges[axis] {
         Edge::Wall => Span {
             first: (-first).clamp(0, end) as u16,
             last: (last - first).clamp(0, end) as u16,

@@ -260,7 +260,7 @@ impl<L: Link> Swarm<L> {
                 for axis in 0..problem.grid.axes {
                     let way = dt * f64::from(deed.velocity[axis]);
                     position[axis] = confined(problem, axis, before[axis] + way);
-                    squared += match problem.grid.edge {
+                    squared += match problem.grid.edges[axis] {
                         Edge::Wall => position[axis] - before[axis],
                         Edge::Periodic => way,
                     }
@@ -325,7 +325,7 @@ fn side_by_side<G: Send>(
 /// A coordinate that an agent can have.
 fn confined(problem: &Problem, axis: usize, x: f64) -> f64 {
     let [low, high] = problem.reach.map(|corner| corner[axis]);
-    match problem.grid.edge {
+    match problem.grid.edges[axis] {
         Edge::Wall => x.clamp(low, high),
         Edge::Periodic => low + (x - low).rem_euclid(high - low),
     }

@@ -5,7 +5,7 @@ use crate::grid::{Edge, Grid};
 
 /// The actuation kernel on a problem's grid: adds `a exp(−|x − ξ|² / 2σ²)` at every grid point.
 ///
-/// On a torus distances go the shorter way round.
+/// Along periodic axes distances go the shorter way round.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     grid: Grid,
@@ -66,12 +66,12 @@ impl Kernel {
     fn fill_factor(&mut self, axis: usize, position: f64) {
         let (points, h) = (self.grid.points[axis], self.grid.spacing(axis));
         let s = (position - self.grid.low[axis]) / h;
-        let nearest = match self.grid.edge {
+        let nearest = match self.grid.edges[axis] {
             Edge::Wall => (s.round().max(0.0) as usize).min(points - 1),
             Edge::Periodic => s.round().rem_euclid(points as f64) as usize % points,
         };
         let mut d = self.grid.coordinate(axis, nearest) - position;
-        if self.grid.edge == Edge::Periodic {
+        if self.grid.edges[axis] == Edge::Periodic {
             let length = self.grid.extent(axis);
             d -= length * (d / length).round();
         }
@@ -83,7 +83,7 @@ impl Kernel {
         let ratio = |toward: f64| (-falloff * h * (2.0 * d * toward + h)).exp();
         let change = self.ratio_of_ratios[axis];
         let factor = &mut self.factors[axis];
-        match self.grid.edge {
+        match self.grid.edges[axis] {
             Edge::Wall => {
                 let (left, right) = factor.split_at_mut(nearest);
                 right[0] = peak;
@@ -141,7 +141,7 @@ mod tests {
         let squared: f64 = (0..grid.axes)
             .map(|axis| {
                 let mut d = (place[axis] - position[axis]).abs();
-                if grid.edge == Edge::Periodic {
+                if grid.edges[axis] == Edge::Periodic {
                     d = d.min(grid.extent(axis) - d);
                 }
                 d * d
@@ -163,6 +163,10 @@ mod tests {
                 Grid::line(33, 1.0, Edge::Periodic),
                 Grid::plane([20, 31], [1.0, 1.25], Edge::Wall),
                 Grid::plane([24, 17], [1.0, 1.0], Edge::Periodic),
+                Grid {
+                    edges: [Edge::Wall, Edge::Periodic],
+                    ..Grid::plane([18, 21], [1.0, 1.5], Edge::Wall)
+                },
             ] {
                 let mut kernel = Kernel::new(&on(grid, width));
                 let mut force = vec![0.0; 2 * grid.len()];

@@ -24,8 +24,8 @@ pub struct Grid {
     pub low: [f64; 2],
     /// The highest coordinate of each axis.
     pub high: [f64; 2],
-    /// What lies beyond.
-    pub edge: Edge,
+    /// What lies beyond the ends of each axis.
+    pub edges: [Edge; 2],
 }
 
 impl Grid {
@@ -36,18 +36,18 @@ impl Grid {
             points: [points, 1],
             low: [0.0; 2],
             high: [length, 0.0],
-            edge,
+            edges: [edge; 2],
         }
     }
 
-    /// Points on a rectangle from the origin to `lengths`.
+    /// Points on a rectangle from the origin to `lengths`, both axes ending alike.
     pub const fn plane(points: [usize; 2], lengths: [f64; 2], edge: Edge) -> Self {
         Self {
             axes: 2,
             points,
             low: [0.0; 2],
             high: lengths,
-            edge,
+            edges: [edge; 2],
         }
     }
 
@@ -62,13 +62,22 @@ impl Grid {
         self.high[axis] - self.low[axis]
     }
 
-    /// Distance between neighbouring points.
-    pub fn spacing(&self, axis: usize) -> f64 {
-        let intervals = match self.edge {
+    /// Steps from point to point that make the length of an axis.
+    pub fn intervals(&self, axis: usize) -> usize {
+        match self.edges[axis] {
             Edge::Wall => self.points[axis] - 1,
             Edge::Periodic => self.points[axis],
-        };
-        self.extent(axis) / intervals.max(1) as f64
+        }
+    }
+
+    /// Whether there are no walls: a ring, or in a plane a torus.
+    pub fn is_closed(&self) -> bool {
+        self.edges[..self.axes] == [Edge::Periodic; 2][..self.axes]
+    }
+
+    /// Distance between neighbouring points.
+    pub fn spacing(&self, axis: usize) -> f64 {
+        self.extent(axis) / self.intervals(axis).max(1) as f64
     }
 
     /// Coordinate of point `j` of an axis.
@@ -89,7 +98,7 @@ impl Grid {
     /// The integral of a field over the domain, by the trapezoidal rule: each point stands for the
     /// stretch half-way to its neighbours, of which a point on a wall has only one.
     pub fn integral(&self, field: &[f64]) -> f64 {
-        let share = |axis: usize, j: usize| match self.edge {
+        let share = |axis: usize, j: usize| match self.edges[axis] {
             Edge::Wall if j == 0 || j + 1 == self.points[axis] => 0.5 * self.spacing(axis),
             _ => self.spacing(axis),
         };
@@ -105,11 +114,11 @@ impl Grid {
         .sum()
     }
 
-    /// Distance between two positions: the short way round where the domain is periodic.
+    /// Distance between two positions: the short way round along periodic axes.
     pub fn distance(&self, a: [f64; 2], b: [f64; 2]) -> f64 {
         let along = |axis: usize| {
             let apart = (a[axis] - b[axis]).abs();
-            match self.edge {
+            match self.edges[axis] {
                 Edge::Wall => apart,
                 Edge::Periodic => apart.min(self.extent(axis) - apart),
             }
@@ -223,6 +232,13 @@ mod tests {
         assert_eq!((ends(Edge::Wall), ends(Edge::Periodic)), (1.5, 0.5));
         let torus = Grid::plane([8, 8], [10.0, 10.0], Edge::Periodic);
         assert_eq!(torus.distance([1.0, 2.0], [8.0, 8.0]), 5.0);
+        let pipe = Grid {
+            edges: [Edge::Wall, Edge::Periodic],
+            ..torus
+        };
+        assert_eq!(pipe.distance([1.0, 1.0], [4.0, 7.0]), 5.0);
+        assert_eq!(pipe.distance([1.0, 1.0], [9.0, 1.0]), 8.0);
+        assert!(torus.is_closed() && !pipe.is_closed());
     }
 
     #[test]

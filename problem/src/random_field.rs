@@ -114,7 +114,7 @@ fn axis_factor(grid: &Grid, axis: usize, length: f64, [low, high]: [bool; 2]) ->
     let bell = |gap: f64| (-0.5 * (gap / length).powi(2)).exp();
     let covariance = |i: usize, j: usize| {
         let gap = (i as f64 - j as f64) * grid.spacing(axis);
-        let value = match grid.edge {
+        let value = match grid.edges[axis] {
             Edge::Wall => bell(gap),
             // All images: what is wound around a circle stays a covariance.
             Edge::Periodic if length < 0.5 * extent => {

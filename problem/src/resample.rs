@@ -6,8 +6,8 @@ use crate::grid::{Edge, Grid};
 
 /// A field on another grid of the same rectangle.
 ///
-/// Between walls by cubic convolution (exact for quadratics), on a torus by its Fourier series (exact
-/// for what both grids resolve). The same grid gives the same numbers.
+/// Between walls by cubic convolution (exact for quadratics), along periodic axes by its Fourier series
+/// (exact for what both grids resolve). The same grid gives the same numbers.
 pub fn resample(field: &[f32], from: &Grid, to: &Grid) -> Vec<f32> {
     if from.points == to.points {
         return field.to_vec();
@@ -18,7 +18,7 @@ pub fn resample(field: &[f32], from: &Grid, to: &Grid) -> Vec<f32> {
     let mut weights = vec![0.0; rows];
     let mut tall = vec![0.0; new_rows * columns];
     for (i, row) in tall.chunks_exact_mut(columns).enumerate() {
-        weigh(&mut weights, from.edge, i, new_rows);
+        weigh(&mut weights, from.edges[0], i, new_rows);
         for (old, weight) in field.chunks_exact(columns).zip(&weights) {
             for (sum, value) in row.iter_mut().zip(old) {
                 *sum += weight * f64::from(*value);
@@ -28,7 +28,7 @@ pub fn resample(field: &[f32], from: &Grid, to: &Grid) -> Vec<f32> {
     weights.resize(columns, 0.0);
     let mut new = vec![0.0; to.len()];
     for i in 0..new_columns {
-        weigh(&mut weights, from.edge, i, new_columns);
+        weigh(&mut weights, from.edges[1], i, new_columns);
         let column = new.iter_mut().skip(i).step_by(new_columns);
         for (value, row) in column.zip(tall.chunks_exact(columns)) {
             let sum: f64 = row.iter().zip(&weights).map(|(v, w)| v * w).sum();
@@ -137,7 +137,7 @@ impl Sampler {
                         s
                     };
                     let cell = (s as usize).min(points - 1);
-                    let next = match from.edge {
+                    let next = match from.edges[axis] {
                         Edge::Periodic => (cell + 1) % points,
                         Edge::Wall => (cell + 1).min(points - 1),
                     };

@@ -5,7 +5,7 @@
 //! cut-off, and the field is no longer that of the equation, blow-up or not.
 
 use crate::Problem;
-use crate::grid::{Edge, Grid};
+use crate::grid::Grid;
 use transforms::{Complex, Transform};
 
 /// The largest share of a field's energy that may stand in the finest third of its waves, see
@@ -37,7 +37,7 @@ pub struct TooCoarse {
 /// The share of a periodic field's energy, less its mean's, in waves that the finest third of wave
 /// numbers along an axis belongs to; `None` between walls.
 pub fn fine_share(grid: &Grid, field: &[f64]) -> Option<f64> {
-    if grid.edge != Edge::Periodic {
+    if !grid.is_closed() {
         return None;
     }
     let [rows, columns] = grid.points;
@@ -79,6 +79,7 @@ impl Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grid::Edge;
     use crate::published::{heat_1d, ks_1d, turbulence_2d};
     use std::f64::consts::TAU;
 

@@ -16,7 +16,6 @@ use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device, Tensor};
 use indicatif::{ProgressBar, ProgressStyle};
 use problem::coefficient::Coefficients;
-use problem::grid::Edge;
 use problem::random_field::episode_rng;
 use problem::{Episode, Headline, Problem};
 use rand::RngExt;
@@ -380,7 +379,7 @@ impl Trainer {
             "a training needs a form of the problem"
         );
         ensure!(
-            config.pool == 0 || problem.grid.edge == Edge::Periodic,
+            config.pool == 0 || problem.grid.is_closed(),
             "a pool of episodes is for fields without walls; train {} with a pool of 0",
             problem.name
         );

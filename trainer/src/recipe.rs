@@ -11,7 +11,6 @@ use crate::loss::{self, TERMS, Term};
 use crate::policy::{PolicyConfig, Sight};
 use crate::swarm::Size;
 use problem::Problem;
-use problem::grid::Edge;
 
 /// Everything that makes a training.
 #[derive(Debug, Clone, PartialEq)]
@@ -252,9 +251,9 @@ impl Settings {
             train: TrainConfig {
                 seed: 0,
                 batch: self.authors.batch,
-                pool: match problem.grid.edge {
-                    Edge::Periodic if stabilised => 64,
-                    _ => 0,
+                pool: match stabilised && problem.grid.is_closed() {
+                    true => 64,
+                    false => 0,
                 },
                 substeps: problem.substeps,
                 horizon: problem.scored_steps(),

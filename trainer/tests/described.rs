@@ -215,20 +215,24 @@ impl Pen {
         }
     }
 
-    fn edges(&mut self, periodic: bool) -> String {
+    fn edges(&mut self, periodic: [bool; 2]) -> String {
         let mut all = Vec::new();
-        if periodic {
+        if periodic == [true; 2] {
             all.push("all = \"periodic\"".to_owned());
         } else if self.chance(0.8) {
             all.push(format!("all = {}", self.edge()));
         }
-        let sides = if periodic {
-            &[]
-        } else {
-            &kit::SIDES[..2 * self.axes]
-        };
-        let sides = sides.iter().map(|side| side.to_string());
-        for side in sides.chain(self.cuts.clone()).collect::<Vec<_>>() {
+        for axis in 0..self.axes {
+            for side in &kit::SIDES[2 * axis..][..2] {
+                match periodic {
+                    [true, true] => {}
+                    periodic if periodic[axis] => all.push(format!("{side} = \"periodic\"")),
+                    _ if self.chance(0.4) => all.push(format!("{side} = {}", self.edge())),
+                    _ => {}
+                }
+            }
+        }
+        for side in self.cuts.clone() {
             if self.chance(0.4) {
                 all.push(format!("{side} = {}", self.edge()));
             }
@@ -270,7 +274,7 @@ impl Pen {
         }
     }
 
-    fn fields(&mut self, text: &mut String, periodic: bool) {
+    fn fields(&mut self, text: &mut String, periodic: [bool; 2]) {
         let wandering = self.chance(0.4).then(|| self.any(self.names));
         for name in self.names {
             let [low, high] = *[[-2.0, 2.0], [0.0, 1.0], [-1.0, 3.0]]
@@ -406,7 +410,10 @@ fn file(number: u64, folder: &Path) -> PathBuf {
     };
     let (interval, steps) = (pen.between(0.002, 0.05), pen.count(6, 14));
     pen.length = interval * steps as f64;
-    let periodic = pen.chance(0.25);
+    let torus = pen.chance(0.2);
+    let pipe = axes == 2 && pen.chance(0.2);
+    let around = pen.count(0, 1);
+    let periodic = [0, 1].map(|axis| torus || pipe && axis == around);
     let mut text = format!("name = \"drawn-{number}\"\norder = {names:?}\n");
     pen.domain(&mut text);
     _ = writeln!(
@@ -487,9 +494,10 @@ fn most_drawn_files_describe_problems_and_refusals_name_the_place() {
         ("goal", has(&|p| episode(p).goal.is_some())),
         ("disturbance", has(&|p| !episode(p).pushes.is_empty())),
         ("weights", has(&|p| p.weights().is_some())),
+        ("torus", has(&|p| p.grid.is_closed())),
         (
-            "torus",
-            has(&|p| p.grid.edge == problem::grid::Edge::Periodic),
+            "pipe",
+            has(&|p| p.grid.axes == 2 && p.grid.edges[0] != p.grid.edges[1]),
         ),
         ("cut-out", has(&|p| !p.kit.unwrap().cuts.is_empty())),
         ("mask", has(&|p| p.kit.unwrap().mask.is_some())),

@@ -212,7 +212,7 @@ impl Fields {
             "name": self.axis_names[axis],
             "low": grid.low[axis],
             "high": grid.high[axis],
-            "periodic": grid.edge == Edge::Periodic,
+            "periodic": grid.edges[axis] == Edge::Periodic,
             "points": points,
         })
     }

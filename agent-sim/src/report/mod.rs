@@ -316,10 +316,10 @@ fn footed<'s>(surface: &Surface<'s>, provenance: &str) -> Result<Surface<'s>, Dr
     Ok(area)
 }
 
-/// Whether a step from one place to the next leaves a torus on one side and enters it on another.
+/// Whether a step from one place to the next leaves a periodic domain on one side and enters it on another.
 fn wraps(grid: &Grid, from: [f64; 2], to: [f64; 2]) -> bool {
     let far = |axis: usize| (to[axis] - from[axis]).abs() > 0.5 * grid.extent(axis);
-    grid.edge == Edge::Periodic && (0..grid.axes).any(far)
+    (0..grid.axes).any(|axis| grid.edges[axis] == Edge::Periodic && far(axis))
 }
 
 /// Index `k` of `count` places spread evenly over `len` items, ends included.

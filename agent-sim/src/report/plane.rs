@@ -62,7 +62,7 @@ impl<'a> Plane<'a> {
             let s = share * self.grid.extent(axis) / self.grid.spacing(axis);
             let last = points - 1;
             let cell = (s.max(0.0) as usize).min(last);
-            let next = match self.grid.edge {
+            let next = match self.grid.edges[axis] {
                 Edge::Wall => (cell + 1).min(last),
                 Edge::Periodic => (cell + 1) % points,
             };

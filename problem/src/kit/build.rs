@@ -323,9 +323,10 @@ impl Builder<'_> {
             },
             sensing: Sensing {
                 window,
-                cells: match grid.edge {
-                    grid::Edge::Wall => Cells::Intervals,
-                    grid::Edge::Periodic => Cells::Points,
+                // A point of either kind of axis lies in its own cell.
+                cells: match grid.edges.contains(&grid::Edge::Periodic) {
+                    false => Cells::Intervals,
+                    true => Cells::Points,
                 },
             },
             integral: None,
@@ -515,47 +516,58 @@ impl Builder<'_> {
             );
             return Err(self.wrong(file.domain.grid.span(), what));
         }
-        let edge = self.ends(file, axes)?;
-        Ok(match axes {
-            1 => Grid::line(points[0], size[0], edge),
-            _ => Grid::plane([points[0], points[1]], [size[0], size[1]], edge),
-        })
+        let edges = self.ends(file, axes)?;
+        let walls = match axes {
+            1 => Grid::line(points[0], size[0], grid::Edge::Wall),
+            _ => Grid::plane([points[0], points[1]], [size[0], size[1]], grid::Edge::Wall),
+        };
+        Ok(Grid { edges, ..walls })
     }
 
-    /// Whether the box is closed to a ring or torus: all its sides, for all fields that say anything about
-    /// them, or none.
-    fn ends(&self, file: &File, axes: usize) -> Checked<grid::Edge> {
-        let is_periodic =
-            |edge: &file::Edge| matches!(edge, file::Edge::Word(file::Word::Periodic));
+    /// Which axes close to rings: both sides, for all fields that say anything about them. A line has the
+    /// same at the axis that is not there.
+    fn ends(&self, file: &File, axes: usize) -> Checked<[grid::Edge; 2]> {
+        let is_periodic = |edge: &Said<file::Edge>| {
+            matches!(edge.get_ref(), file::Edge::Word(file::Word::Periodic))
+        };
         let sides = &SIDES[..2 * axes];
-        let (mut periodic, mut others) = (None, false);
-        for field in file.fields.values() {
-            let mut closed = 0;
-            for (name, edge) in &field.edges {
-                let side = name.get_ref().as_str();
-                let count = match side {
-                    "all" => sides.len(),
-                    side => usize::from(sides.contains(&side)),
-                };
-                match is_periodic(edge.get_ref()) {
-                    true if count == 0 => {
-                        let what = format!("only the box can be periodic, not '{side}'");
-                        return Err(self.wrong(name.span(), what));
-                    }
-                    true => (closed, periodic) = (closed + count, periodic.or(Some(name))),
-                    false => others |= count > 0,
-                }
+        let all = file.fields.values().flat_map(|field| &field.edges);
+        for (name, edge) in all {
+            let side = name.get_ref().as_str();
+            if is_periodic(edge) && side != "all" && !sides.contains(&side) {
+                let what = format!("only the box can be periodic, not '{side}'");
+                return Err(self.wrong(name.span(), what));
             }
-            others |= (1..sides.len()).contains(&closed);
         }
-        match periodic {
-            None => Ok(grid::Edge::Wall),
-            Some(_) if !others => Ok(grid::Edge::Periodic),
-            Some(name) => Err(self.wrong(
-                name.span(),
-                "a domain is periodic on all sides, for all fields, or on none; write edges = { all = \"periodic\" }",
-            )),
+        let mut edges = [grid::Edge::Wall; 2];
+        for (axis, ends) in sides.chunks_exact(2).enumerate() {
+            let (mut periodic, mut others) = (None, false);
+            for field in file.fields.values() {
+                let said = |side: &str| {
+                    let found = (field.edges.iter()).find(|(name, _)| name.get_ref() == side);
+                    found.map(|(name, edge)| (name, is_periodic(edge)))
+                };
+                let both = [0, 1].map(|end| said(ends[end]).or_else(|| said("all")));
+                let closed = both.iter().flatten().filter(|(_, is)| *is);
+                periodic = periodic.or(closed.clone().map(|(name, _)| *name).next());
+                others |= both.iter().flatten().any(|(_, is)| !is) || closed.count() == 1;
+            }
+            edges[axis] = match periodic {
+                None => grid::Edge::Wall,
+                Some(_) if !others => grid::Edge::Periodic,
+                Some(name) => {
+                    let what = format!(
+                        "{0} and {1} are periodic together and for all fields, or not at all; write {0} = \"periodic\", {1} = \"periodic\" for each",
+                        ends[0], ends[1]
+                    );
+                    return Err(self.wrong(name.span(), what));
+                }
+            };
         }
+        if axes == 1 {
+            edges[1] = edges[0];
+        }
+        Ok(edges)
     }
 
     fn coefficients(
@@ -923,7 +935,9 @@ impl Builder<'_> {
         let fixed = |side: usize| matches!(edges[side].kind, operator::Edge::Fixed);
         let pinned = [0, 1].map(|axis| {
             [0, 1].map(|end| {
-                c.grid.edge == grid::Edge::Wall && axis < c.grid.axes && fixed(2 * axis + end)
+                c.grid.edges[axis] == grid::Edge::Wall
+                    && axis < c.grid.axes
+                    && fixed(2 * axis + end)
             })
         });
         let generator = |said: &Option<Said<file::Shape>>| match said {

@@ -67,10 +67,9 @@ impl Domain {
         let mut domain = Self {
             grid,
             cells: Vec::new(),
-            cell_points: [0, 1].map(|axis| match (axis < grid.axes, grid.edge) {
-                (false, _) => 1,
-                (true, Edge::Wall) => grid.points[axis] - 1,
-                (true, Edge::Periodic) => grid.points[axis],
+            cell_points: [0, 1].map(|axis| match axis < grid.axes {
+                true => grid.intervals(axis),
+                false => 1,
             }),
             volume: vec![0.0; grid.len()],
             pieces: Vec::new(),
@@ -127,7 +126,7 @@ impl Domain {
             _ => (node % columns, 1),
         };
         let points = self.grid.points[axis];
-        match self.grid.edge {
+        match self.grid.edges[axis] {
             _ if axis >= self.grid.axes => None,
             _ if at + 1 < points => Some(node + stride),
             Edge::Wall => None,
@@ -157,7 +156,7 @@ impl Domain {
     fn cell(&self, at: [isize; 2]) -> Option<usize> {
         let [i, j] = [0, 1].map(|axis| {
             let points = self.cell_points[axis] as isize;
-            match self.grid.edge {
+            match self.grid.edges[axis] {
                 Edge::Wall => (0..points).contains(&at[axis]).then_some(at[axis]),
                 Edge::Periodic => Some(at[axis].rem_euclid(points)),
             }
@@ -269,16 +268,16 @@ impl Domain {
 /// The side id of what removes a node, the first cut-out if several do.
 fn removed_by(grid: &Grid, cut_outs: &[Shape], mask: Option<&Mask>, node: usize) -> Option<usize> {
     let place = grid.place(node);
-    let shifts: &[f64] = match grid.edge {
-        Edge::Wall => &[0.0],
+    let shifts = grid.edges.map(|edge| match edge {
+        Edge::Wall => &[0.0][..],
         // A shape over the seam goes on at the other end.
         Edge::Periodic => &[0.0, -1.0, 1.0],
-    };
+    });
     let inside = |shape: &Shape| {
-        shifts.iter().any(|s| {
+        shifts[0].iter().any(|s| {
             let along = place[0] + s * grid.extent(0);
             let across = |t: &f64| place[1] + t * grid.extent(1);
-            shifts.iter().any(|t| shape.contains([along, across(t)]))
+            shifts[1].iter().any(|t| shape.contains([along, across(t)]))
         })
     };
     let shape = cut_outs.iter().position(inside);
@@ -295,10 +294,7 @@ impl Mask {
         let columns = grid.points[1];
         let at = [node / columns, node % columns];
         let [i, j] = [0, 1].map(|axis| {
-            let intervals = match grid.edge {
-                Edge::Wall => (grid.points[axis] - 1).max(1),
-                Edge::Periodic => grid.points[axis],
-            };
+            let intervals = grid.intervals(axis).max(1);
             (at[axis] * self.points[axis] / intervals).min(self.points[axis] - 1)
         });
         self.inside[i * self.points[1] + j]

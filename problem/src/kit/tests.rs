@@ -1,9 +1,11 @@
 //! What files are refused for, and what those that are not mean.
 
 use super::build::described;
+use super::domain::BOX_SIDES;
 use super::system::System;
 use super::{BadFile, Kit};
 use crate::Problem;
+use crate::grid::Edge;
 use crate::random_field::episode_rng;
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -382,15 +384,21 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
         // Tori.
         (
             insulated,
-            "{ left = \"periodic\", right = \"periodic\", top = \"insulated\" }",
+            "{ left = \"periodic\", right = \"insulated\" }",
             22,
-            &["periodic on all sides"],
+            &["left and right are periodic together"],
         ),
         (
             insulated,
-            "{ left = \"periodic\", right = \"periodic\" }",
+            "{ left = \"insulated\", top = \"periodic\" }",
             22,
-            &["periodic on all sides"],
+            &["bottom and top are periodic together"],
+        ),
+        (
+            "initial = 0.3",
+            "[fields.v]\nunit = \"1\"\nrange = [0, 1]\nedges = { bottom = \"periodic\", top = \"periodic\" }",
+            26,
+            &["bottom and top", "for all fields"],
         ),
         (insulated, "{ hole = \"periodic\" }", 22, &["not 'hole'"]),
     ] {
@@ -425,8 +433,34 @@ fn a_torus_may_have_a_hole_with_an_edge_of_its_own() {
         "{ all = \"insulated\" }",
         "{ all = \"periodic\", hole = { fixed = 1 } }",
     );
-    assert_eq!(problem.grid.edge, crate::grid::Edge::Periodic);
+    assert!(problem.grid.is_closed());
     assert!(!System::of(problem).fields[0].operator.fixed.is_empty());
+}
+
+/// A pipe: round along y, with ends along x.
+#[test]
+fn a_box_may_be_periodic_along_one_axis() {
+    let problem = loaded(
+        "{ all = \"insulated\" }",
+        "{ all = \"periodic\", left = { fixed = 1 }, right = \"insulated\" }",
+    );
+    let grid = problem.grid;
+    assert_eq!(grid.edges, [Edge::Wall, Edge::Periodic]);
+    assert_eq!((grid.spacing(0), grid.spacing(1)), (0.1, 2.0 / 21.0));
+    let system = System::of(problem);
+    assert!((system.domain.pieces().iter()).all(|p| p.side < 2 || p.side >= BOX_SIDES));
+    assert_eq!(system.fields[0].operator.fixed.len(), 21);
+    // What is not said of a field's sides goes by the other fields'.
+    let two = with(
+        "initial = 0.3",
+        "[fields.v]\nunit = \"1\"\nrange = [0, 1]\nedges = { left = { fixed = 0 } }",
+    );
+    let two = two.replace(
+        "{ all = \"insulated\" }",
+        "{ bottom = \"periodic\", top = \"periodic\" }",
+    );
+    let problem = load(&two).unwrap();
+    assert_eq!(problem.grid.edges, [Edge::Wall, Edge::Periodic]);
 }
 
 #[test]

@@ -105,10 +105,7 @@ impl Kit {
         let domain = self.domain(grid);
         let wet = domain.volume().iter().sum::<f64>();
         let whole: f64 = (0..grid.axes)
-            .map(|axis| match grid.edge {
-                grid::Edge::Wall => (grid.points[axis] - 1) as f64,
-                grid::Edge::Periodic => grid.points[axis] as f64,
-            })
+            .map(|axis| grid.intervals(axis) as f64)
             .product();
         let mut text = format!(
             "{} {unit}, {grid} points every {} {unit}",
@@ -170,29 +167,19 @@ impl Kit {
             true => "stays as it is unless it is pushed".to_owned(),
             false => does.join("; "),
         });
-        if problem.grid.edge == grid::Edge::Periodic {
-            lines.push("goes on at the other side of the box".to_owned());
-        } else {
-            let sides = (0..field.edges.len())
-                .filter(|&side| side >= SIDES.len() || side < 2 * problem.grid.axes);
-            let edges: Vec<String> = sides
-                .map(|side| {
-                    let edge = &field.edges[side];
-                    let what = match edge.kind {
-                        Edge::Fixed => format!("held at {}", edge.value.text()),
-                        Edge::Insulated => "insulated".to_owned(),
-                        Edge::Open => format!("open, bringing {}", edge.value.text()),
-                        Edge::Convective { transfer } => format!(
-                            "exchanging {} {length}/{time} with {}",
-                            short(transfer),
-                            edge.value.text()
-                        ),
-                    };
-                    format!("{}: {what}", self.side_name(side))
-                })
-                .collect();
-            lines.push(edges.join("; "));
-        }
+        let grid = &problem.grid;
+        let sides =
+            (0..field.edges.len()).filter(|&side| side >= SIDES.len() || side < 2 * grid.axes);
+        let edges: Vec<String> = sides
+            .map(|side| {
+                let what = match grid.edges.get(side / 2) {
+                    Some(grid::Edge::Periodic) => "goes on at the other side".to_owned(),
+                    _ => self.told_edge(&field.edges[side]),
+                };
+                format!("{}: {what}", self.side_name(side))
+            })
+            .collect();
+        lines.push(edges.join("; "));
         let drawn = |generator: &Generator| match generator {
             Generator::Expression(expression) => expression.text().to_owned(),
             Generator::Random {
@@ -213,6 +200,20 @@ impl Kit {
         }
         lines.push(course);
         lines
+    }
+
+    fn told_edge(&self, edge: &super::Edge) -> String {
+        let [length, time] = &self.units;
+        match edge.kind {
+            Edge::Fixed => format!("held at {}", edge.value.text()),
+            Edge::Insulated => "insulated".to_owned(),
+            Edge::Open => format!("open, bringing {}", edge.value.text()),
+            Edge::Convective { transfer } => format!(
+                "exchanging {} {length}/{time} with {}",
+                short(transfer),
+                edge.value.text()
+            ),
+        }
     }
 
     /// The largest speed of a flow.

@@ -61,7 +61,7 @@ impl<T: Real> Actuators<T> {
                 .map(|j| T::of(grid.coordinate(a, j)))
                 .collect()
         };
-        let ring = |a: usize| (grid.edge == Edge::Periodic).then(|| T::of(grid.extent(a)));
+        let ring = |a: usize| (grid.edges[a] == Edge::Periodic).then(|| T::of(grid.extent(a)));
         Self {
             arch: Arch::new(),
             axes: grid.axes,

@@ -11,7 +11,8 @@ use problem::grid::Edge;
 pub struct Eyes {
     axes: usize,
     points: [usize; 2],
-    wraps: bool,
+    /// Along which axes there is no beyond.
+    wraps: [bool; 2],
     sight: Sight,
 }
 
@@ -39,7 +40,7 @@ impl Eyes {
         Self {
             axes: grid.axes,
             points: grid.points,
-            wraps: grid.edge == Edge::Periodic,
+            wraps: grid.edges.map(|edge| edge == Edge::Periodic),
             sight: sight.clone(),
         }
     }
@@ -57,7 +58,7 @@ impl Eyes {
     /// Fills the rest of a scene from its errors.
     pub fn prepare<T: Real>(&self, scene: &mut Scene<T>) {
         if self.axes == 1 {
-            slope(&scene.error, &mut scene.slope, self.wraps);
+            slope(&scene.error, &mut scene.slope, self.wraps[0]);
         }
         if let Some(share) = self.share_of_cell() {
             scene.coarse.fill(T::ZERO);
@@ -75,7 +76,7 @@ impl Eyes {
     /// Adjoint of [`Self::prepare`]: adds to the errors' gradient.
     pub fn prepare_adjoint<T: Real>(&self, g: &mut Scene<T>) {
         if self.axes == 1 {
-            slope_adjoint(&g.slope, &mut g.error, self.wraps);
+            slope_adjoint(&g.slope, &mut g.error, self.wraps[0]);
         }
         if let Some(share) = self.share_of_cell() {
             let share = T::of(share);
@@ -108,7 +109,7 @@ impl Eyes {
     #[inline]
     fn index(&self, axis: usize, cell: usize, k: usize) -> usize {
         let (half, n) = (self.sight.window / 2, self.points[axis]);
-        if self.wraps {
+        if self.wraps[axis] {
             (cell + k + n - half) % n
         } else {
             (cell + k).saturating_sub(half).min(n - 1)

@@ -6,7 +6,6 @@ use crate::adjoint::motion::KEEP_OUT_MARGIN;
 use crate::loss::{ORDER_FLOOR, TERMS, Term, late_steps};
 use crate::policy::{GAIN, LEAK};
 use agent_core::policy::Fusion;
-use problem::grid::Edge;
 use problem::{Cells, Drives};
 use std::fmt::{Display, Write};
 
@@ -244,7 +243,7 @@ fn constants(source: &mut Source, spec: &LoopSpec) {
     source.count("CELLS", grid.len());
     source.count("POINTS_0", grid.points[0]);
     source.count("POINTS_1", grid.points[1]);
-    source.flag("PERIODIC", grid.edge == Edge::Periodic);
+    source.flag("PERIODIC", grid.is_closed());
     source.number("DT", problem.control_interval);
     source.count("WINDOW", spec.sight.window);
     source.count("FEATURES", spec.shape.features);

@@ -75,25 +75,26 @@ fn domain(svg: &mut String, problem: &Problem, kit: &Kit, plot: &Plot) {
             ROOM + BAND
         );
     }
-    // A cell is there where all its corners are; beyond a periodic seam nothing is drawn.
-    let wet = |i: usize, j: usize| i < rows && j < columns && domain.wet(i * columns + j);
+    // A cell is there where all its corners are; beyond the last point of a periodic axis comes the first.
+    let round = |axis: usize, at: usize| match grid.edges[axis] {
+        Ends::Periodic if at == grid.points[axis] => 0,
+        _ => at,
+    };
+    let wet = |i: usize, j: usize| {
+        let (i, j) = (round(0, i), round(1, j));
+        i < rows && j < columns && domain.wet(i * columns + j)
+    };
+    let corner = |i: usize, j: usize| plot.at([grid.coordinate(0, i), grid.coordinate(1, j)]);
     let cell =
         |i: usize, j: usize| wet(i, j) && wet(i + 1, j) && wet(i, j + 1) && wet(i + 1, j + 1);
     let mut path = String::new();
     for i in 0..rows {
         for j in (0..columns).filter(|&j| cell(i, j)) {
-            let node = i * columns + j;
-            let ((x0, y0), (x1, y1)) = (
-                plot.at(grid.place(node)),
-                plot.at(grid.place(node + columns + 1)),
-            );
+            let ((x0, y0), (x1, y1)) = (corner(i, j), corner(i + 1, j + 1));
             let _ = write!(path, "M{x0:.1} {y0:.1}H{x1:.1}V{y1:.1}H{x0:.1}Z");
         }
     }
     let _ = writeln!(svg, "<path d=\"{path}\" fill=\"#e6ecf2\"/>");
-    if grid.edge == Ends::Periodic {
-        return;
-    }
     let mut line = |a: (f64, f64), b: (f64, f64), side: usize| {
         let _ = writeln!(
             svg,
@@ -118,8 +119,7 @@ fn domain(svg: &mut String, problem: &Problem, kit: &Kit, plot: &Plot) {
             _ => ((i + 1, j), [(i, j.wrapping_sub(1)), (i, j)]),
         };
         if wet(next.0, next.1) && cell(first.0, first.1) != cell(second.0, second.1) {
-            let there = plot.at(grid.place(next.0 * columns + next.1));
-            line(here, there, piece.side);
+            line(here, corner(next.0, next.1), piece.side);
         }
     }
 }

@@ -15,7 +15,7 @@ const STEP_MAY: f64 = 0.01;
 pub fn findings(problem: &Problem) -> anyhow::Result<Vec<Finding>> {
     let episode = EpisodeSet::Fresh.episode(problem, 0, 0)?;
     let points = problem.grid.points;
-    let doubled = [0, 1].map(|axis| match problem.grid.edge {
+    let doubled = [0, 1].map(|axis| match problem.grid.edges[axis] {
         _ if axis >= problem.grid.axes => 1,
         Edge::Wall => 2 * points[axis] - 1,
         Edge::Periodic => 2 * points[axis],

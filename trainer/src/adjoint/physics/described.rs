@@ -187,7 +187,7 @@ fn stages<T: Real>(problem: &Problem, a: &Operator, scheme: Scheme, dt: f64) -> 
 /// First and last node of every line along an axis that closes to a ring.
 fn rings(problem: &Problem, axis: usize) -> Vec<(usize, usize)> {
     let [rows, columns] = problem.grid.points;
-    match (problem.grid.edge, axis) {
+    match (problem.grid.edges[axis], axis) {
         (Edge::Wall, _) => Vec::new(),
         (Edge::Periodic, 0) => (0..columns)
             .map(|j| (j, (rows - 1) * columns + j))
@@ -366,7 +366,7 @@ impl<T: Real> Factors<T> {
         let entry = |row: &[f64], k: usize, line: usize| -by * row[node(k, line)];
         let (mut lower, mut inverse, mut upper) =
             (vec![0.0; size], vec![0.0; size], vec![0.0; size]);
-        let closed = problem.grid.edge == Edge::Periodic;
+        let closed = problem.grid.edges[axis] == Edge::Periodic;
         let (mut u, mut v) = ([vec![], vec![]], [vec![], vec![]]);
         for line in 0..width {
             // The corners of a ring's matrix go into u vᵀ.
