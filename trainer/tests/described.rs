@@ -37,6 +37,8 @@ struct Pen {
     names: &'static [&'static str],
     cuts: Vec<String>,
     length: f64,
+    /// Whether the field that is described has hyperdiffusion.
+    smoothed: bool,
 }
 
 impl Pen {
@@ -167,6 +169,8 @@ impl Pen {
 
     fn diffusion(&mut self) -> Option<String> {
         Some(match self.count(0, 5) {
+            5 if self.smoothed => self.between(-0.05, 0.0).to_string(),
+            4 if self.smoothed => format!("\"0.05*a*{}\"", self.hills()),
             0 => return None,
             1 | 2 => self.between(0.001, 0.5).to_string(),
             3 => format!("\"0.1*a*(1.2 + {})\"", self.hills()),
@@ -207,7 +211,7 @@ impl Pen {
         match self.count(0, 3) {
             0 => format!("{{ fixed = {value} }}"),
             1 => "\"insulated\"".to_owned(),
-            2 => {
+            2 if !self.smoothed => {
                 let transfer = self.between(0.0, 3.0);
                 format!("{{ convective = {transfer}, ambient = {value} }}")
             }
@@ -287,6 +291,14 @@ impl Pen {
             );
             if self.chance(0.3) {
                 text.push_str("clipped = true\n");
+            }
+            self.smoothed = self.chance(0.25);
+            if self.smoothed {
+                let kappa = match self.chance(0.5) {
+                    true => self.between(0.001, 0.01).to_string(),
+                    false => "\"0.01*a + 0.002*k\"".to_owned(),
+                };
+                _ = writeln!(text, "hyperdiffusion = {kappa}");
             }
             if let Some(diffusion) = self.diffusion() {
                 _ = writeln!(text, "diffusion = {diffusion}");
@@ -407,6 +419,7 @@ fn file(number: u64, folder: &Path) -> PathBuf {
         names,
         cuts: Vec::new(),
         length: 0.0,
+        smoothed: false,
     };
     let (interval, steps) = (pen.between(0.002, 0.05), pen.count(6, 14));
     pen.length = interval * steps as f64;
@@ -498,6 +511,10 @@ fn most_drawn_files_describe_problems_and_refusals_name_the_place() {
         (
             "pipe",
             has(&|p| p.grid.axes == 2 && p.grid.edges[0] != p.grid.edges[1]),
+        ),
+        (
+            "hyperdiffusion",
+            has(&|p| kit::system::System::of(p).has_hyperdiffusion()),
         ),
         ("cut-out", has(&|p| !p.kit.unwrap().cuts.is_empty())),
         ("mask", has(&|p| p.kit.unwrap().mask.is_some())),

@@ -894,10 +894,13 @@ impl Builder<'_> {
             None => Map::Expression(Expression::constant(0.0)),
             Some(said) => {
                 let map = self.map(said.get_ref(), said.span(), &c, still)?;
-                self.check_diffusion(&map, said.span(), &c)?;
+                self.check_diffusion(&map, said.span(), field, &c)?;
                 map
             }
         };
+        let hyperdiffusion = (field.hyperdiffusion.as_ref())
+            .map(|said| self.hyperdiffusion(said, &c, still))
+            .transpose()?;
         let velocity = field
             .velocity
             .as_ref()
@@ -975,6 +978,7 @@ impl Builder<'_> {
             clipped: field.clipped,
             reaction,
             diffusion,
+            hyperdiffusion,
             velocity,
             edges,
             weight,
@@ -1060,16 +1064,46 @@ impl Builder<'_> {
         }
     }
 
-    /// That nothing is un-mixed, nor so fast that rounding hides all else.
-    fn check_diffusion(&self, map: &Map, at: Range<usize>, c: &FieldContext) -> Checked<()> {
+    /// That nothing is un-mixed unless hyperdiffusion holds it, nor so fast that rounding hides all else.
+    fn check_diffusion(
+        &self,
+        map: &Map,
+        at: Range<usize>,
+        field: &file::Field,
+        c: &FieldContext,
+    ) -> Checked<()> {
         let [least, most] = self.extremes(map, c);
-        if !(least >= 0.0 && most.is_finite()) {
-            let what =
-                format!("a diffusivity is nowhere negative; here it goes from {least} to {most}");
+        if !(least.is_finite() && most.is_finite()) || least < 0.0 && field.hyperdiffusion.is_none()
+        {
+            let what = format!(
+                "a diffusivity is nowhere negative without hyperdiffusion; here it goes from {least} to {most}"
+            );
             return Err(self.wrong(at, what));
         }
-        let each = (0..c.grid.axes).map(|axis| 4.0 * most / c.grid.spacing(axis).powi(2));
-        self.check_mixing(each.sum(), at, c)
+        let most = most.max(-least);
+        self.check_mixing(most * sharpest(c.grid), at, c)
+    }
+
+    /// κ, which is the same everywhere and positive: what relies on it must not lose it.
+    fn hyperdiffusion(
+        &self,
+        said: &Said<Number>,
+        c: &FieldContext,
+        still: Uses,
+    ) -> Checked<Expression> {
+        let kappa = self.expression(said.get_ref(), said.span(), c.ranges, still)?;
+        let place = self.variables.len() - 3;
+        if (place..place + 2).any(|k| kappa.uses(k)) {
+            let what = format!("'{}' must not depend on x or y here", kappa.text());
+            return Err(self.wrong(said.span(), what));
+        }
+        let [least, most] = self.extremes(&Map::Expression(kappa.clone()), c);
+        if !(least > 0.0 && most.is_finite()) {
+            let what = format!("hyperdiffusion is positive; here it goes from {least} to {most}");
+            return Err(self.wrong(said.span(), what));
+        }
+        self.check_mixing(most * sharpest(c.grid).powi(2), said.span(), c)?;
+        Ok(kappa)
     }
 
     /// That a rate is one that the solver's steps can bear.
@@ -1179,6 +1213,10 @@ impl Builder<'_> {
                             said.span(),
                             format!("convective must be zero or positive, not {convective}"),
                         ));
+                    }
+                    if field.hyperdiffusion.is_some() {
+                        let what = "a field with hyperdiffusion has no convective edges; write \"insulated\", \"periodic\", { fixed = … } or { inflow = … }";
+                        return Err(self.wrong(said.span(), what));
                     }
                     let finest = (0..c.grid.axes).map(|axis| c.grid.spacing(axis));
                     let rate = 8.0 * convective / finest.fold(f64::INFINITY, f64::min);
@@ -1511,6 +1549,12 @@ struct FieldContext<'a> {
     ranges: &'a [[f64; 2]],
     interval: f64,
     length: f64,
+}
+
+/// −Δ of the finest wave that a grid has.
+fn sharpest(grid: &Grid) -> f64 {
+    let along = |axis: usize| 4.0 / grid.spacing(axis).powi(2);
+    (0..grid.axes).map(along).sum()
 }
 
 /// Control intervals for which steps are compared.

@@ -141,6 +141,8 @@ pub struct Field {
     pub clipped: bool,
     /// Its diffusivity.
     pub diffusion: Option<Said<Amount>>,
+    /// κ of −κ Δ²u; with it a diffusivity may be negative.
+    pub hyperdiffusion: Option<Said<Number>>,
     /// What carries it along.
     pub velocity: Option<Said<Flow>>,
     /// How fast it grows where it is, from all fields.

@@ -93,6 +93,8 @@ pub struct Described {
     /// How fast it grows by itself, and the derivatives of that by every field it depends on.
     pub reaction: Option<Reaction>,
     diffusion: Map,
+    /// κ of −κ Δ²u, by coefficients.
+    hyperdiffusion: Option<Expression>,
     velocity: Option<[Map; 2]>,
     /// By side of the domain.
     edges: Vec<Edge>,

@@ -3,7 +3,7 @@
 use super::domain::Domain;
 use super::expression::{Expression, Scratch};
 use super::operator::{self, Operator};
-use super::{Kit, Map};
+use super::{Described, Kit, Map};
 use crate::Problem;
 use crate::grid::Grid;
 use crate::pde::lines::Scheme;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// The equation on a problem's grid with its coefficients: for every field
 ///
 /// ```text
-/// u_t = A₀ u + A₁ u + edges(t) + reaction(all fields, x, t) + forcing
+/// u_t = A₀ u + A₁ u − κ Δ²u + edges(t) + reaction(all fields, x, t) + forcing
 /// ```
 #[derive(Debug, Clone)]
 pub struct System {
@@ -33,13 +33,27 @@ pub struct System {
 /// One field's part.
 #[derive(Debug, Clone)]
 pub struct FieldSystem {
-    /// Its diffusion and flow.
+    /// Its diffusion and flow; diffusion that is negative is [`Hyper`]'s.
     pub operator: Operator,
+    /// Its hyperdiffusion, where it has any.
+    pub hyper: Option<Hyper>,
     /// What it is cut to after every step of the solver.
     pub clip: Option<[f64; 2]>,
     /// Where the sides' values are asked for: at fixed nodes, and where something comes in.
     fixed: Vec<Stretch>,
     inflow: Vec<Stretch>,
+}
+
+/// Hyperdiffusion, `−κ Δ²u`. Where the field is held Δu is zero; at other walls nothing passes, and Δu is
+/// level there as u is.
+#[derive(Debug, Clone)]
+pub struct Hyper {
+    /// κ.
+    pub coefficient: f64,
+    /// Δ with the field's edges.
+    pub laplacian: Operator,
+    /// Diffusion by as much as the diffusivity is below zero anywhere; it is to be taken away.
+    pub against: Option<Operator>,
 }
 
 /// The places of one side among those of all.
@@ -82,13 +96,25 @@ impl System {
                 .map(|flow| [0, 1].map(|axis| kit.mapped(problem, grid, &flow[axis])));
             let edges: Vec<operator::Edge> = field.edges.iter().map(|edge| edge.kind).collect();
             let spacing = [0, 1].map(|axis| grid.spacing(axis));
-            let operator = Operator::new(&domain, &diffusion, velocity.as_ref(), &edges, spacing);
+            let spreading = |d: &[f64]| Operator::new(&domain, d, None, &edges, spacing);
+            let part =
+                |sign: f64| -> Vec<f64> { diffusion.iter().map(|d| (sign * d).max(0.0)).collect() };
+            let (above, below) = (part(1.0), part(-1.0));
+            let operator = Operator::new(&domain, &above, velocity.as_ref(), &edges, spacing);
+            let hyper = kit
+                .hyperdiffusivity(problem, field)
+                .map(|coefficient| Hyper {
+                    coefficient,
+                    laplacian: spreading(&vec![1.0; grid.len()]),
+                    against: below.iter().any(|d| *d > 0.0).then(|| spreading(&below)),
+                });
             let inflow = operator.inflow.iter();
             FieldSystem {
                 clip: field.clipped.then_some(field.range),
                 fixed: stretches(grid, operator.fixed.iter().copied()),
                 inflow: stretches(grid, inflow.map(|inflow| (inflow.node, inflow.side))),
                 operator,
+                hyper,
             }
         });
         let coordinates = [0, 1].map(|axis| (0..grid.len()).map(|k| grid.place(k)[axis]).collect());
@@ -170,13 +196,19 @@ impl System {
         expression.evaluate(&inputs, out, scratch);
     }
 
-    /// The longest step that explicit reactions bear: two over the fastest rate found where fields are
-    /// expected; infinite where nothing reacts.
+    /// The longest step that explicit parts bear: two over the fastest rate of reactions found where fields
+    /// are expected, or of growth by a negative diffusivity; infinite where there is none.
     pub fn longest_step(&self) -> f64 {
-        match self.rates().last() {
-            Some(&fastest) if fastest > 0.0 => 2.0 / fastest,
-            _ => f64::INFINITY,
+        let growth = self.fields.iter().map(FieldSystem::growth);
+        match growth.chain(self.rates()).fold(0.0, f64::max) {
+            0.0 => f64::INFINITY,
+            fastest => 2.0 / fastest,
         }
+    }
+
+    /// Whether any field has hyperdiffusion.
+    pub fn has_hyperdiffusion(&self) -> bool {
+        self.fields.iter().any(|field| field.hyper.is_some())
     }
 
     /// How fast fields change by themselves in the middle of where they are expected.
@@ -218,7 +250,7 @@ impl System {
                 values.extend(&self.coefficients);
                 values.extend([0, 1].map(|axis| self.coordinates[axis][node]));
                 values.push(0.0);
-                let rate = |field: &super::Described| -> f64 {
+                let rate = |field: &Described| -> f64 {
                     let derivatives = field.reaction.iter().flat_map(|r| &r.derivatives);
                     derivatives.map(|(_, d)| d.at(&values).abs()).sum()
                 };
@@ -236,7 +268,32 @@ impl System {
     }
 }
 
+impl FieldSystem {
+    /// How fast a negative diffusivity lets waves grow, hyperdiffusion holding the finer ones: at most ν²/4κ.
+    fn growth(&self) -> f64 {
+        let Some(hyper) = &self.hyper else { return 0.0 };
+        // The highest ν, seen in differences of the laplacian: both have one row for each.
+        let ratio = |a: &Operator| {
+            let pairs =
+                a.at.iter()
+                    .flatten()
+                    .zip(hyper.laplacian.at.iter().flatten());
+            let ratios = pairs.filter(|(_, l)| **l != 0.0).map(|(a, l)| a / l);
+            ratios.fold(0.0, f64::max)
+        };
+        let most = hyper.against.as_ref().map_or(0.0, ratio);
+        most * most / (4.0 * hyper.coefficient)
+    }
+}
+
 impl Kit {
+    /// κ of a field, where it is not zero.
+    pub(super) fn hyperdiffusivity(&self, problem: &Problem, field: &Described) -> Option<f64> {
+        let expression = field.hyperdiffusion.as_ref()?;
+        let value = self.at_rest(problem, &problem.grid, expression).next()?;
+        (value > 0.0).then_some(value)
+    }
+
     /// A value at every node of a grid.
     pub(super) fn mapped(&self, problem: &Problem, grid: &Grid, map: &Map) -> Vec<f64> {
         match map {

@@ -8,6 +8,7 @@ use crate::Problem;
 use crate::grid::Edge;
 use crate::random_field::episode_rng;
 use proptest::prelude::*;
+use std::f64::consts::PI;
 use std::path::{Path, PathBuf};
 
 /// A plate with a hole.
@@ -242,6 +243,26 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
             &["nowhere negative", "-0.2"],
         ),
         (diffusion, "diffusion = 1e30", 20, &["mixes", "unit"]),
+        (diffusion, "hyperdiffusion = 1e30", 20, &["mixes", "unit"]),
+        (diffusion, "hyperdiffusion = 0", 20, &["is positive"]),
+        (
+            diffusion,
+            "hyperdiffusion = \"a - 0.5\"",
+            20,
+            &["is positive", "-0.4"],
+        ),
+        (
+            diffusion,
+            "hyperdiffusion = \"0.1 + x\"",
+            20,
+            &["must not depend on x or y"],
+        ),
+        (
+            "edges = { all = \"insulated\" }",
+            "hyperdiffusion = 0.1\nedges = { hole = { convective = 1 } }",
+            23,
+            &["no convective edges", "insulated"],
+        ),
         (diffusion, "diffusion = inf", 20, &["finite"]),
         (diffusion, "velocity = [1]", 20, &["1 components", "has 2"]),
         (
@@ -586,6 +607,125 @@ fn weights_are_one_on_average_and_zero_where_it_is_dry() {
     // A plain box counts alike everywhere.
     let cuts = "cuts = [{ name = \"hole\", disc = { centre = [0.5, 1], radius = 0.22 } }]\n";
     assert!(loaded(cuts, "").weights().is_none());
+}
+
+/// `u = g(t) U` by a source that it needs: level at insulated walls, zero at held ones, where Δu is too.
+#[test]
+fn hyperdiffusion_is_second_order_on_every_form() {
+    let k = 2.0 * PI;
+    let (d, kappa) = (0.05, 1e-3);
+    let forms = [
+        ("line", 1, "", ""),
+        ("box", 2, "", ""),
+        (
+            "L",
+            2,
+            "cuts = [{ rectangle = [[0.5, 0.5], [1.5, 1.5]] }]",
+            "",
+        ),
+        ("pipe", 2, "", ", bottom = \"periodic\", top = \"periodic\""),
+    ];
+    for (name, axes, cuts, ring) in forms {
+        for (edge, wave) in [("\"insulated\"", "cos"), ("{ fixed = 0 }", "sin")] {
+            let error = |n: usize| {
+                let points = [n + 1, n + usize::from(ring.is_empty())];
+                let form = match axes {
+                    1 => format!("{wave}({k}*x)"),
+                    _ => format!("{wave}({k}*x)*{wave}({k}*y)"),
+                };
+                let square = axes as f64 * k * k;
+                let decay = d * square + kappa * square * square;
+                let text = with("initial = 0.3", "")
+                    .replace(
+                        "size = [1, 2]",
+                        &format!("size = {:?}", &[1.0, 1.0][..axes]),
+                    )
+                    .replace("grid = [11, 21]", &format!("grid = {:?}", &points[..axes]))
+                    .replace(
+                        "cuts = [{ name = \"hole\", disc = { centre = [0.5, 1], radius = 0.22 } }]",
+                        cuts,
+                    )
+                    .replace(
+                        "interval = 0.01",
+                        &format!("interval = {}\nsubsteps = 1", 0.25 / n as f64),
+                    )
+                    .replace(
+                        "diffusion = 0.1",
+                        &format!("diffusion = {d}\nhyperdiffusion = {kappa}"),
+                    )
+                    .replace(
+                        "a*u*(1-u)",
+                        &format!("{form}*(1.5*cos(3*t) + {decay}*(1 + 0.5*sin(3*t)))"),
+                    )
+                    .replace(
+                        "{ all = \"insulated\" }",
+                        &format!("{{ all = {edge}{ring} }}"),
+                    )
+                    .replace(
+                        "[[0.1, 0.1], [0.9, 1.9]]",
+                        if axes == 1 { "[[0.1]]" } else { "[[0.1, 0.1]]" },
+                    );
+                let problem = load(&text).unwrap_or_else(|bad| panic!("{bad}\n{text}"));
+                let (grid, domain) = (problem.grid, kit(problem).domain(&problem.grid));
+                let exact = |node: usize| match domain.wet(node) {
+                    true => (grid.place(node)[..axes].iter())
+                        .map(|x| {
+                            if wave == "cos" {
+                                (k * x).cos()
+                            } else {
+                                (k * x).sin()
+                            }
+                        })
+                        .product(),
+                    false => 0.0,
+                };
+                let start: Vec<f64> = (0..grid.len()).map(exact).collect();
+                let mut state = start.clone();
+                let mut stepper = (problem.stepper)(problem, 1);
+                (0..n).for_each(|_| stepper.step(&mut state, &vec![0.0; start.len()]));
+                let growth = 1.0 + 0.5 * 0.75f64.sin();
+                let gaps = state
+                    .iter()
+                    .zip(&start)
+                    .map(|(u, s)| (u - growth * s).abs());
+                gaps.fold(0.0, f64::max)
+            };
+            let errors = [16, 32, 64].map(error);
+            for pair in errors.windows(2) {
+                let order = (pair[0] / pair[1]).log2();
+                assert!((order - 2.0).abs() < 0.2, "{name}, {edge}: {errors:?}");
+            }
+        }
+    }
+}
+
+/// The linear part of Kuramoto and Sivashinsky's equation: waves grow by q² − q⁴, here in differences.
+#[test]
+fn hyperdiffusion_holds_a_negative_diffusivity() {
+    let text = with("size = [1, 2]", "size = [22]")
+        .replace("grid = [11, 21]", "grid = [64]")
+        .replace(
+            "cuts = [{ name = \"hole\", disc = { centre = [0.5, 1], radius = 0.22 } }]",
+            "",
+        )
+        .replace("interval = 0.01", "interval = 0.1")
+        .replace("diffusion = 0.1", "diffusion = -1\nhyperdiffusion = 1")
+        .replace("reaction = \"a*u*(1-u)\"", "")
+        .replace("{ all = \"insulated\" }", "{ all = \"periodic\" }")
+        .replace("[[0.1, 0.1], [0.9, 1.9]]", "[[0.1]]");
+    let problem = load(&text).unwrap();
+    let h = 22.0 / 64.0;
+    for wave in [1.0, 2.0, 4.0, 20.0] {
+        let q = 2.0 * PI * wave / 22.0;
+        let square = (2.0 * (0.5 * q * h).sin() / h).powi(2);
+        let mut state: Vec<f64> = (0..64).map(|j| (q * h * j as f64).cos()).collect();
+        let mut stepper = (problem.stepper)(problem, 1);
+        (0..100).for_each(|_| stepper.step(&mut state, &[0.0; 64]));
+        let (found, rate) = (state[0].abs().ln() / 10.0, square - square * square);
+        // The finest need not die as fast as they should, only die.
+        let well = (found - rate).abs() < 1e-3 * rate.abs() || wave == 20.0 && found < -1.0;
+        assert!(well, "{wave}: {found} for {rate}");
+    }
 }
 
 /// What an insulated plate holds stays in it, to rounding, whatever is cut out of it.

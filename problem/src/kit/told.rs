@@ -150,8 +150,14 @@ impl Kit {
         lines.push(first);
         let mut does = Vec::new();
         let diffusion = extremes(self.mapped(problem, &problem.grid, &field.diffusion));
-        if diffusion[1] > 0.0 {
+        if diffusion != [0.0; 2] {
             does.push(format!("spreads with {} {length}²/{time}", span(diffusion)));
+        }
+        if let Some(kappa) = self.hyperdiffusivity(problem, field) {
+            does.push(format!(
+                "is smoothed with {} {length}⁴/{time}",
+                short(kappa)
+            ));
         }
         if let Some(flow) = &field.velocity {
             let speed = self.fastest(problem, flow);
@@ -249,13 +255,14 @@ impl Kit {
         )
     }
 
-    /// The highest diffusivity of a field, the highest speed that carries it, and the usual rate of
-    /// reactions where fields are expected.
+    /// The highest diffusivity of a field, either way, its hyperdiffusivity, the highest speed that carries
+    /// it, and the usual rate of reactions where fields are expected.
     pub fn scales(&self, problem: &Problem, k: usize) -> Scales {
         let field = &self.described[k];
         let diffusion = extremes(self.mapped(problem, &problem.grid, &field.diffusion));
         Scales {
-            diffusivity: diffusion[1],
+            diffusivity: diffusion[1].max(-diffusion[0]),
+            hyperdiffusivity: self.hyperdiffusivity(problem, field).unwrap_or(0.0),
             speed: (field.velocity.as_ref()).map_or(0.0, |flow| self.fastest(problem, flow)),
             rate: super::system::System::of(problem).usual_rate(),
         }
@@ -279,6 +286,8 @@ impl Kit {
 pub struct Scales {
     /// Highest diffusivity.
     pub diffusivity: f64,
+    /// κ of −κ Δ²u.
+    pub hyperdiffusivity: f64,
     /// Highest speed of a flow.
     pub speed: f64,
     /// Highest rate at which a field changes by itself.

@@ -1,19 +1,21 @@
 //! Fields that a file describes: the truth.
 
 use super::Stepper;
+use super::hyperdiffusion::Hyperdiffusion;
 use super::lines::{Scheme, Splitting};
 use crate::Problem;
 use crate::kit::expression::Scratch;
 use crate::kit::system::System;
 
 /// Steps all fields of a described problem: reactions go forward explicitly, diffusion, flow and edges
-/// implicitly along one axis after the other, and then fields are cut to their range where the file says
+/// implicitly along one axis after the other, hyperdiffusion before and after them, and then fields are cut to their range where the file says
 /// so. To second order, half of the reactions come before the rest and half after it; to first order, all
 /// of them before.
 pub struct DescribedStepper {
     system: System,
     /// None for a field that neither spreads nor flows.
     splittings: Vec<Option<Splitting<f64>>>,
+    smoothings: Vec<Option<Hyperdiffusion>>,
     reacts: bool,
     dt: f64,
     substeps: usize,
@@ -36,11 +38,22 @@ impl DescribedStepper {
         let system = System::of(problem);
         let (fields, nodes) = (system.fields.len(), system.nodes());
         let splittings = system.fields.iter();
+        // To second order half of it comes before the rest and half after it.
+        let smoothing = match system.scheme {
+            Scheme::FirstOrder => 1.0,
+            Scheme::SecondOrder => 0.5,
+        };
         let mut stepper = Self {
             splittings: splittings
                 .map(|field| {
                     let moves = !field.operator.is_idle();
                     moves.then(|| Splitting::new(&field.operator, system.scheme, dt))
+                })
+                .collect(),
+            smoothings: (system.fields.iter())
+                .map(|field| {
+                    let hyper = field.hyper.as_ref()?;
+                    Some(Hyperdiffusion::new(hyper, system.scheme, smoothing * dt))
                 })
                 .collect(),
             reacts: (system.kit().described.iter()).any(|field| field.reaction.is_some()),
@@ -139,12 +152,16 @@ impl DescribedStepper {
         }
     }
 
-    /// Diffusion, flow, edges and `push`.
+    /// Diffusion, hyperdiffusion, flow, edges and `push`.
     fn carry(&mut self, state: &mut [f64]) {
         let nodes = self.system.nodes();
-        for (k, splitting) in self.splittings.iter_mut().enumerate() {
+        let parts = self.splittings.iter_mut().zip(&mut self.smoothings);
+        for (k, (splitting, smoothing)) in parts.enumerate() {
             let field = &mut state[k * nodes..][..nodes];
             let push = &self.push[k * nodes..][..nodes];
+            if let (Scheme::SecondOrder, Some(smoothing)) = (self.system.scheme, &mut *smoothing) {
+                smoothing.step(field);
+            }
             match splitting {
                 Some(splitting) => {
                     splitting.step_with_inflow(field, push, &self.fixed[k], &self.inflow[k]);
@@ -157,6 +174,9 @@ impl DescribedStepper {
                     let dry = &self.system.fields[k].operator.dry;
                     dry.iter().for_each(|&node| field[node] = 0.0);
                 }
+            }
+            if let Some(smoothing) = smoothing {
+                smoothing.step(field);
             }
         }
     }

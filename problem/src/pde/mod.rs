@@ -14,6 +14,7 @@ pub mod fkpp_1d;
 mod fourier;
 pub mod heat_1d;
 pub mod heat_2d;
+pub mod hyperdiffusion;
 pub mod ks_1d;
 pub mod ks_2d;
 mod lanes;

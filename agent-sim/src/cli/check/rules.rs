@@ -21,6 +21,7 @@ pub fn findings(problem: &Problem, kit: &Kit) -> Vec<Finding> {
 fn scales(problem: &Problem, kit: &Kit) -> Finding {
     let Scales {
         diffusivity,
+        hyperdiffusivity,
         speed,
         rate,
     } = kit.scales(problem, kit.driven);
@@ -38,6 +39,7 @@ fn scales(problem: &Problem, kit: &Kit) -> Finding {
         "spreading as far as an actuator reaches takes",
         width * width / (2.0 * diffusivity),
     );
+    add("smoothing as much takes", width.powi(4) / hyperdiffusivity);
     add("the flow passes an actuator in", 2.0 * width / speed);
     add("reactions take", 1.0 / rate);
     if diffusivity > 0.0 {
@@ -138,19 +140,17 @@ fn spacing(problem: &Problem, kit: &Kit) -> Finding {
 fn window(problem: &Problem, kit: &Kit) -> Finding {
     let Scales {
         diffusivity,
+        hyperdiffusivity,
         speed,
         rate,
     } = kit.scales(problem, kit.seen);
     let unit = &kit.units[0];
     let seen = problem.sensing.window as f64 * problem.grid.spacing(0);
-    let front = if rate > 0.0 {
-        (diffusivity / rate).sqrt()
-    } else {
-        0.0
-    };
+    // How far what spreads comes in a time.
+    let spread = |time: f64| (diffusivity * time).sqrt() + (hyperdiffusivity * time).powf(0.25);
+    let front = if rate > 0.0 { spread(1.0 / rate) } else { 0.0 };
     let interval = problem.control_interval;
-    let needed =
-        2.0 * problem.actuation.width + front + speed * interval + (diffusivity * interval).sqrt();
+    let needed = 2.0 * problem.actuation.width + front + speed * interval + spread(interval);
     let share = seen / lengths(problem).into_iter().fold(f64::INFINITY, f64::min);
     Finding::judged(
         "window",

@@ -5,10 +5,12 @@
 //! ```
 //!
 //! along axes a and b: Crank and Nicolson's or backward Euler's on a line, Peaceman and Rachford's or two
-//! backward ones on a plane; all of that is linear. To second order, half a step of reactions by the midpoint
+//! backward ones on a plane; [`hyperdiffusion`](super::hyperdiffusion) comes after them, to second order half
+//! of it before; all of that is linear. To second order, half a step of reactions by the midpoint
 //! rule comes before them and half after; to first order reactions are part of the forcing. Their derivatives
 //! are the expressions'.
 
+use super::hyperdiffusion::Hyperdiffusion;
 use super::{Batch, Differentiable, FieldStep, Gradients, Interval};
 use crate::adjoint::elementwise::vectorised;
 use crate::adjoint::real::Real;
@@ -41,6 +43,7 @@ pub struct DescribedStep<T> {
 #[derive(Debug, Clone)]
 struct FieldLines<T> {
     stages: Vec<Stage<T>>,
+    smoothing: Option<Hyperdiffusion<T>>,
     fixed: Vec<usize>,
     dry: Vec<usize>,
     clip: Option<[T; 2]>,
@@ -123,6 +126,13 @@ impl<T: Real> Differentiable<T> for DescribedStep<T> {
         let system = System::of(problem);
         let lines = system.fields.iter().map(|field| FieldLines {
             stages: stages(problem, &field.operator, system.scheme, dt),
+            smoothing: field.hyper.as_ref().map(|hyper| {
+                let share = match system.scheme {
+                    Scheme::FirstOrder => 1.0,
+                    Scheme::SecondOrder => 0.5,
+                };
+                Hyperdiffusion::new(hyper, system.scheme, share * dt)
+            }),
             fixed: field.operator.fixed.iter().map(|(node, _)| *node).collect(),
             dry: (0..system.nodes())
                 .filter(|&node| !system.domain.wet(node))
@@ -708,15 +718,24 @@ impl<T: Real> DescribedStep<T> {
         }
     }
 
-    /// Diffusion, flow, edges and `push`, in place.
+    /// Hyperdiffusion of one field, or back through it.
+    fn smooth(&self, lines: &FieldLines<T>, transpose: bool, field: &mut [T]) {
+        if let Some(smoothing) = &lines.smoothing {
+            smoothing.step(self.arch, transpose, field);
+        }
+    }
+
+    /// Diffusion, hyperdiffusion, flow, edges and `push`, in place.
     fn carry(&self, state: &mut [T], push: &[T], held: &[Held<T>], room: &mut [T], old: &mut [T]) {
         for (k, lines) in self.lines.iter().enumerate() {
             let part = k * self.nodes..(k + 1) * self.nodes;
             let (field, push) = (&mut state[part.clone()], &push[part]);
+            if self.system.scheme == Scheme::SecondOrder {
+                self.smooth(lines, false, field);
+            }
             if lines.stages.is_empty() {
                 add_scaled(self.arch, T::of(self.dt), push, field);
                 lines.dry.iter().for_each(|&node| field[node] = T::ZERO);
-                continue;
             }
             for (old, &node) in old.iter_mut().zip(&lines.fixed) {
                 *old = field[node];
@@ -740,6 +759,7 @@ impl<T: Real> DescribedStep<T> {
                 }
                 stage.implicit.solve(self.arch, false, field, room);
             }
+            self.smooth(lines, false, field);
         }
     }
 
@@ -749,10 +769,10 @@ impl<T: Real> DescribedStep<T> {
             let part = k * self.nodes..(k + 1) * self.nodes;
             let (g, g_push) = (&mut g[part.clone()], &mut g_push[part]);
             g_push.fill(T::ZERO);
+            self.smooth(lines, true, g);
             if lines.stages.is_empty() {
                 lines.dry.iter().for_each(|&node| g[node] = T::ZERO);
                 add_scaled(self.arch, T::of(self.dt), g, g_push);
-                continue;
             }
             for stage in lines.stages.iter().rev() {
                 stage.implicit.solve(self.arch, true, g, room);
@@ -773,6 +793,9 @@ impl<T: Real> DescribedStep<T> {
                 for (&node, half) in lines.fixed.iter().zip(halves) {
                     g[node] += half;
                 }
+            }
+            if self.system.scheme == Scheme::SecondOrder {
+                self.smooth(lines, true, g);
             }
         }
     }

@@ -10,6 +10,7 @@ pub mod diffusion;
 pub mod fkpp_1d;
 pub mod heat_1d;
 pub mod heat_2d;
+mod hyperdiffusion;
 pub mod ks_1d;
 pub mod ks_2d;
 pub mod mixed;
