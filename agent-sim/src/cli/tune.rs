@@ -6,13 +6,31 @@ use crate::controller::{Controller, Experiment};
 use crate::table::{number, table};
 use clap::Args;
 use problem::test_set::EpisodeSet;
-use problem::{ErrorSensing, Problems, Proportional};
+use problem::{ErrorSensing, Problem, Problems, Proportional};
 
-/// Gains tried: a few to a decade, denser where heat-1d turns unstable.
+/// Gains tried on problems in Rust: a few to a decade, denser where heat-1d turns unstable.
 const GAINS: [f64; 21] = [
     0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0, 150.0, 200.0, 300.0, 400.0, 500.0,
     600.0, 700.0, 800.0, 900.0, 1000.0,
 ];
+/// Decades of gains tried on described fields, three to each. The first pushes with all its force only where
+/// the error is ten times the range of what agents see, the last wherever there is any.
+const DECADES: std::ops::Range<i32> = -1..5;
+
+/// The gains to try, in the problem's units.
+fn gains(problem: &Problem) -> Vec<f64> {
+    let Some(kit) = problem.kit else {
+        return GAINS.to_vec();
+    };
+    let [low, high] = kit.described[kit.seen].range;
+    let unit = problem.actuation.force_max / (high - low);
+    // In two digits, to be written into files.
+    let round = |gain: f64| format!("{gain:.1e}").parse().unwrap_or(gain);
+    DECADES
+        .flat_map(|decade| [1.0, 2.0, 5.0].map(|step| step * 10f64.powi(decade)))
+        .map(|multiple| round(multiple * unit))
+        .collect()
+}
 
 #[derive(Args)]
 pub struct TuneArgs {
@@ -42,7 +60,7 @@ pub fn tune(args: &TuneArgs, problems: &Problems) -> anyhow::Result<()> {
     ];
     let mut rows = vec![head.map(String::from).to_vec()];
     let mut best: Option<(f64, Proportional)> = None;
-    for gain in GAINS {
+    for gain in gains(problem) {
         let mut row = vec![format!("{gain}")];
         for sensing in [ErrorSensing::Point, ErrorSensing::Kernel] {
             let law = Proportional { gain, sensing };
@@ -88,4 +106,25 @@ pub fn tune(args: &TuneArgs, problems: &Problems) -> anyhow::Result<()> {
         );
     }
     print(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// Of a field in other units the gains are the same in those.
+    #[test]
+    fn gains_go_by_the_units_of_a_file() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/fields/board-cooling.toml");
+        let board = problem::kit::load(&file).unwrap();
+        // 12 K/s over 100 K.
+        assert_eq!(gains(board)[..4], [0.012, 0.024, 0.06, 0.12]);
+        let mut weaker = *board;
+        weaker.actuation.force_max = 12e-6;
+        assert_eq!(gains(&weaker)[..2], [1.2e-8, 2.4e-8]);
+        assert_eq!(gains(&weaker).len(), gains(board).len());
+        assert_eq!(gains(&problem::published::heat_1d::PROBLEM), GAINS);
+    }
 }
