@@ -4,7 +4,8 @@ use crate::episode::Snapshot;
 use agent_core::agent::Mode;
 use problem::grid::Grid;
 use problem::resample::resample;
-use problem::{Episode, Problem};
+use problem::{Course, Episode, Problem};
+use std::borrow::Cow;
 
 /// Most numbers kept of the field, over all frames: 64 MiB.
 const MAX_VALUES: usize = 16 << 20;
@@ -24,6 +25,8 @@ pub struct Trajectory {
     pub grid: Grid,
     /// The field to reach in the end, on the same grid.
     pub target: Vec<f32>,
+    /// Where the target begins, what it becomes and when; none if it stays.
+    wandering: Option<(Vec<f32>, Vec<f32>, Course)>,
     /// The step number of each frame.
     pub steps: Vec<usize>,
     /// The field in each frame.
@@ -62,15 +65,19 @@ impl Trajectory {
     /// For a run of `steps` steps of an episode.
     pub fn new(problem: &Problem, episode: &Episode, steps: usize) -> Self {
         let frames = (MAX_VALUES / problem.grid.len()).clamp(2, MAX_FRAMES);
+        let seen = |state: &[f32]| resample(problem.seen(state), &problem.sensors, &problem.grid);
         Self {
             stride: steps.div_ceil(frames).max(1),
             last: steps,
             grid: problem.grid,
-            target: resample(
-                problem.seen(&episode.target_at(steps)),
-                &problem.sensors,
-                &problem.grid,
-            ),
+            target: seen(&episode.target_at(steps)),
+            wandering: (episode.goal.as_ref()).map(|goal| {
+                (
+                    seen(&episode.target),
+                    seen(&goal.field),
+                    goal.course.clone(),
+                )
+            }),
             steps: Vec::new(),
             fields: Vec::new(),
             paths: Vec::new(),
@@ -78,6 +85,16 @@ impl Trajectory {
             efforts: Vec::new(),
             heard: Vec::new(),
         }
+    }
+
+    /// What the field should be in a frame.
+    pub fn target_in(&self, frame: usize) -> Cow<'_, [f32]> {
+        let Some((from, to, course)) = &self.wandering else {
+            return Cow::Borrowed(&self.target);
+        };
+        let share = course.at(self.steps[frame]) as f32;
+        let both = from.iter().zip(to);
+        both.map(|(from, to)| from + share * (to - from)).collect()
     }
 
     /// Adds the state after a step.
@@ -121,6 +138,7 @@ impl Trajectory {
 mod tests {
     use super::*;
     use crate::swarm::{Cost, Deed};
+    use problem::Change;
     use problem::published::heat_1d::PROBLEM;
 
     fn watch(steps: usize, cells: usize) -> Trajectory {
@@ -158,6 +176,26 @@ mod tests {
         assert_eq!((long.stride, long.steps.last()), (3, Some(&1001)));
         assert_eq!((long.errors.len(), long.heard.len()), (1002, 1001));
         assert!(watch(100, 1 << 18).fields.len() <= 66);
+    }
+
+    #[test]
+    fn a_target_that_changes_is_in_each_frame_what_it_is_then() {
+        let episode = Episode {
+            initial: vec![0.0; 100],
+            target: vec![0.0; 100],
+            goal: Some(Change {
+                field: vec![2.0; 100],
+                course: Course(vec![(2.0, 0.0), (4.0, 1.0)]),
+            }),
+            ..Episode::default()
+        };
+        let mut run = Trajectory::new(&PROBLEM, &episode, 6);
+        run.steps = vec![0, 3, 6];
+        assert_eq!(
+            [0, 1, 2].map(|frame| run.target_in(frame)[50]),
+            [0.0, 1.0, 2.0]
+        );
+        assert_eq!(run.target[50], 2.0);
     }
 
     #[test]

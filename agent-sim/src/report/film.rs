@@ -385,7 +385,7 @@ impl Studio<'_> {
                 .collect()
         };
         if self.problem.tracking {
-            let points = profile(&self.runs[0].trajectory.target);
+            let points = profile(&self.runs[0].trajectory.target_in(frame));
             dashed(canvas, &points, self.extra(GREY));
         }
         // The first run comes out on top.

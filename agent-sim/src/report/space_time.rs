@@ -97,14 +97,17 @@ impl Panel<'_> {
         let fields = &self.trajectory.fields;
         let points = fields[0].len();
         let (columns, rows) = (fields.len().min(MAX_PIXELS), points.min(MAX_PIXELS));
+        let targets: Vec<_> = (0..fields.len())
+            .map(|frame| self.trajectory.target_in(frame))
+            .collect();
         let mut rgb = Vec::with_capacity(3 * columns * rows);
         for row in (0..rows).rev() {
             let j = spread(row, rows, points);
             for column in 0..columns {
-                let field = &fields[spread(column, columns, fields.len())];
+                let frame = spread(column, columns, fields.len());
                 let value = match self.quantity {
-                    Quantity::Field => field[j],
-                    Quantity::Error => field[j] - self.trajectory.target[j],
+                    Quantity::Field => fields[frame][j],
+                    Quantity::Error => fields[frame][j] - targets[frame][j],
                 };
                 rgb.extend(self.scale.colour(value));
             }

@@ -159,8 +159,8 @@ impl Strip<'_> {
         let few = self.trajectory.paths.len() <= MAX_ON_ERROR;
         for (column, &frame) in self.frames.iter().enumerate() {
             let field = &self.trajectory.fields[frame];
-            let target = &self.trajectory.target;
-            let error: Vec<f32> = field.iter().zip(target).map(|(z, t)| z - t).collect();
+            let target = self.trajectory.target_in(frame);
+            let error: Vec<f32> = field.iter().zip(&*target).map(|(z, t)| z - t).collect();
             let square = self.trajectory.errors[self.trajectory.steps[frame]];
             let tile = Tile {
                 title: format!("mean square {}", short(square)),
