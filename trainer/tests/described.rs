@@ -118,12 +118,17 @@ impl Pen {
     }
 
     fn shape(&mut self) -> String {
+        self.shape_of(0.1, 0.3)
+    }
+
+    /// A shape of about this share of the box.
+    fn shape_of(&mut self, low: f64, high: f64) -> String {
         let ([x, y], small) = (self.place(), self.size[0].min(self.size[1]));
-        let r = self.between(0.1, 0.3) * small;
+        let r = self.between(low, high) * small;
         match self.count(0, 2) {
             0 => format!("disc = {{ centre = [{x}, {y}], radius = {r} }}"),
             1 => {
-                let [dx, dy] = [r, self.between(0.1, 0.3) * small];
+                let [dx, dy] = [r, self.between(low, high) * small];
                 format!("rectangle = [[{x}, {y}], [{}, {}]]", x + dx, y - dy)
             }
             _ => {
@@ -321,7 +326,11 @@ impl Pen {
                     true => format!(", over = {}", self.time()),
                     false => String::new(),
                 };
-                _ = writeln!(text, "goal = {{ field = {field}, at = {at}{over} }}");
+                let lasts = match self.chance(0.3) {
+                    true => format!(", lasts = {}", self.time()),
+                    false => String::new(),
+                };
+                _ = writeln!(text, "goal = {{ field = {field}, at = {at}{over}{lasts} }}");
             }
             if self.chance(0.4) {
                 _ = writeln!(text, "weight = {}", self.between(0.1, 2.0));
@@ -364,7 +373,7 @@ impl Pen {
     fn happenings(&mut self, text: &mut String) {
         for _ in 0..self.count(0, 2) {
             let form = match self.axes == 2 && self.chance(0.5) {
-                true => self.shape(),
+                true => self.shape_of(0.4, 0.8),
                 false => format!(
                     "bell = {{ centre = {:?}, width = {} }}",
                     self.place(),
@@ -394,7 +403,7 @@ impl Pen {
             _ = writeln!(
                 text,
                 "elsewhere = 0.5\nregions = [{{ {}, weight = 3 }}]",
-                self.shape()
+                self.shape_of(0.4, 0.8)
             );
         }
         if self.chance(0.3) {
@@ -765,7 +774,11 @@ fn the_gradient_of_closed_loops_is_their_slope() {
             .collect::<Vec<_>>();
         let family = Family::new(problem, &spreads).unwrap();
         let other = *family.ends().last().unwrap_or(&family.usual.physics);
-        let problem: &'static Problem = Box::leak(Box::new(family.usual));
+        // Where a zone decides where an agent goes, the adjoint takes that for given.
+        let problem: &'static Problem = Box::leak(Box::new(Problem {
+            keep_out: &[],
+            ..family.usual
+        }));
         let make = |form: &Problem| -> Result<Box<dyn FieldStep<f64>>, _> {
             Ok(Box::new(DescribedStep::<f64>::new(form)?))
         };

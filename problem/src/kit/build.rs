@@ -188,7 +188,7 @@ impl Builder<'_> {
         });
         let pushes = file.disturbances.iter();
         let pushes = pushes
-            .map(|push| self.push(push, &names, grid.axes, length))
+            .map(|push| self.push(push, &names, &domain, length))
             .collect::<Checked<Vec<Push>>>()?;
         let (places, velocity_max) = self.actuators(&file, &domain)?;
         let mut keep_out = Vec::new();
@@ -219,10 +219,13 @@ impl Builder<'_> {
         let regions = (file.score.regions.iter())
             .map(|region| {
                 let weight = region.get_ref().weight.map(|w| Said::new(region.span(), w));
-                Ok((
-                    self.shape(region, grid.axes)?,
-                    self.not_negative(&weight, 1.0, "a region's weight")?,
-                ))
+                let shape = self.shape(region, grid.axes)?;
+                let holds = |node: usize| domain.wet(node) && shape.covers(&grid, grid.place(node));
+                if !(0..grid.len()).any(holds) {
+                    let what = "this region holds no point of the grid within the domain; move it, or make it larger";
+                    return Err(self.wrong(region.span(), what));
+                }
+                Ok((shape, self.not_negative(&weight, 1.0, "a region's weight")?))
             })
             .collect::<Checked<Vec<_>>>()?;
         let elsewhere = self.not_negative(&file.score.elsewhere, 1.0, "score.elsewhere")?;
@@ -426,9 +429,11 @@ impl Builder<'_> {
         };
         let mut first = None;
         for goal in file.fields.values().filter_map(|field| field.goal.as_ref()) {
-            let course = (times(&goal.at), goal.over.as_ref().map(times));
+            let course = [Some(&goal.at), goal.over.as_ref(), goal.lasts.as_ref()];
+            let course = course.map(|said| said.map(times));
             if *first.get_or_insert(course) != course {
-                let what = "goals of several fields come together; give all the same at and over";
+                let what =
+                    "goals of several fields come together; give all the same at, over and lasts";
                 return Err(self.wrong(goal.at.span(), what));
             }
         }
@@ -666,6 +671,10 @@ impl Builder<'_> {
                     format!("edges mean something else by '{name}'; call the cut-out otherwise");
                 return Err(self.wrong(cut.span(), what));
             }
+            if axes == 1 {
+                let what = "on a line there is nothing to cut; leave cuts out";
+                return Err(self.wrong(cut.span(), what));
+            }
             let shape = self.shape(cut, axes)?;
             Ok((name.unwrap_or_else(|| format!("cut {}", k + 1)), shape))
         });
@@ -677,31 +686,38 @@ impl Builder<'_> {
             disc,
             rectangle,
             polygon,
+            interval,
             ..
         } = cut.get_ref();
-        let shape = match (disc, rectangle, polygon) {
-            (Some(disc), None, None) if disc.radius > 0.0 => Shape::Disc {
+        let shape = match (disc, rectangle, polygon, interval) {
+            (Some(disc), None, None, None) if disc.radius > 0.0 => Shape::Disc {
                 centre: disc.centre,
                 radius: disc.radius,
             },
-            (None, Some([a, b]), None) => Shape::Rectangle {
+            (None, Some([a, b]), None, None) => Shape::Rectangle {
                 low: [a[0].min(b[0]), a[1].min(b[1])],
                 high: [a[0].max(b[0]), a[1].max(b[1])],
             },
-            (None, None, Some(corners)) if corners.len() >= 3 => Shape::Polygon(corners.clone()),
+            (None, None, None, Some(ends)) if axes == 1 => Shape::Rectangle {
+                low: [ends[0].min(ends[1]), -1.0],
+                high: [ends[0].max(ends[1]), 1.0],
+            },
+            (None, None, Some(corners), None) if corners.len() >= 3 => {
+                Shape::Polygon(corners.clone())
+            }
             _ => {
-                let what = "a shape is one of disc = { centre = [x, y], radius = r }, rectangle = [[x, y], [x, y]] and polygon = [[x, y], …] with three corners or more";
+                let what = "a shape is one of disc = { centre = [x, y], radius = r }, rectangle = [[x, y], [x, y]] and polygon = [[x, y], …] with three corners or more, on a line interval = [low, high]";
                 return Err(self.wrong(cut.span(), what));
             }
         };
         if shape.bounds().iter().flatten().any(|x| !x.is_finite()) {
             return Err(self.wrong(cut.span(), "a shape's numbers must be finite"));
         }
-        match axes {
-            2 => Ok(shape),
-            _ => Err(self.wrong(
+        match axes == 2 || interval.is_some() {
+            true => Ok(shape),
+            false => Err(self.wrong(
                 cut.span(),
-                "shapes are for planes; on a line there is nothing to cut",
+                "this shape is for planes; on a line, say interval = [low, high]",
             )),
         }
     }
@@ -963,6 +979,9 @@ impl Builder<'_> {
                     [0.0, c.length],
                     "a time within the episode",
                 )?,
+                lasts: (goal.lasts.as_ref())
+                    .map(|said| self.drawn(Some(said), [0.0; 2], [0.0, f64::MAX], "a time"))
+                    .transpose()?,
             }),
         };
         let weight = match &field.weight {
@@ -1334,7 +1353,7 @@ impl Builder<'_> {
         &self,
         push: &file::Disturbance,
         names: &[String],
-        axes: usize,
+        domain: &Domain,
         length: f64,
     ) -> Checked<Push> {
         let field = match &push.field {
@@ -1372,11 +1391,17 @@ impl Builder<'_> {
                     disc: push.disc,
                     rectangle: push.rectangle,
                     polygon: push.polygon.clone(),
+                    interval: push.interval,
                     weight: None,
                 };
-                Form::Sharp(self.shape(&Said::new(at.clone(), cut), axes)?)
+                Form::Sharp(self.shape(&Said::new(at.clone(), cut), domain.grid().axes)?)
             }
         };
+        let reached = form.on(domain.grid());
+        if !(reached.iter().enumerate()).any(|(node, z)| *z > 0.0 && domain.wet(node)) {
+            let what = "this disturbance reaches no point of the grid within the domain; move it, or make it larger";
+            return Err(self.wrong(at, what));
+        }
         let chance = push.chance.as_ref().map_or(1.0, |said| *said.get_ref());
         if !(0.0..=1.0).contains(&chance) {
             let at = push.chance.as_ref().map_or(at, Said::span);

@@ -268,19 +268,7 @@ impl Domain {
 /// The side id of what removes a node, the first cut-out if several do.
 fn removed_by(grid: &Grid, cut_outs: &[Shape], mask: Option<&Mask>, node: usize) -> Option<usize> {
     let place = grid.place(node);
-    let shifts = grid.edges.map(|edge| match edge {
-        Edge::Wall => &[0.0][..],
-        // A shape over the seam goes on at the other end.
-        Edge::Periodic => &[0.0, -1.0, 1.0],
-    });
-    let inside = |shape: &Shape| {
-        shifts[0].iter().any(|s| {
-            let along = place[0] + s * grid.extent(0);
-            let across = |t: &f64| place[1] + t * grid.extent(1);
-            shifts[1].iter().any(|t| shape.contains([along, across(t)]))
-        })
-    };
-    let shape = cut_outs.iter().position(inside);
+    let shape = (cut_outs.iter()).position(|shape| shape.covers(grid, place));
     let masked = || mask.is_some_and(|mask| !mask.keeps(grid, node));
     shape
         .or_else(|| masked().then_some(cut_outs.len()))

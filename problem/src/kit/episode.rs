@@ -28,9 +28,10 @@ pub enum Generator {
 #[derive(Debug)]
 pub struct Wander {
     pub to: Generator,
-    /// When, and how long it takes; times to draw from.
+    /// When, how long it takes and how long it stays if not for good; times to draw from.
     pub at: [f64; 2],
     pub over: [f64; 2],
+    pub lasts: Option<[f64; 2]>,
 }
 
 /// Something that acts on a field besides the agents.
@@ -62,11 +63,11 @@ pub enum Form {
 
 impl Form {
     /// The push at full strength.
-    fn on(&self, grid: &Grid) -> Vec<f32> {
+    pub(super) fn on(&self, grid: &Grid) -> Vec<f32> {
         let value = |node: usize| {
             let here = grid.place(node);
             match self {
-                Self::Sharp(shape) => f64::from(u8::from(shape.contains(here))),
+                Self::Sharp(shape) => f64::from(u8::from(shape.covers(grid, here))),
                 Self::Bell { centre, width } => {
                     let d = grid.distance(here, *centre) / width;
                     (-0.5 * d * d).exp()
@@ -149,6 +150,7 @@ impl Kit {
         if let Some(wander) = self.described.iter().find_map(|field| field.goal.as_ref()) {
             let at = steps(between(rng, wander.at));
             let over = steps(between(rng, wander.over));
+            let lasts = wander.lasts.map(|times| steps(between(rng, times)));
             let mut to = Vec::new();
             for (k, field) in self.described.iter().enumerate() {
                 let points = problem.sensors.len();
@@ -159,9 +161,14 @@ impl Kit {
                 dry(&mut drawn);
                 to.extend(drawn);
             }
+            let mut course = vec![(at, 0.0), (at + over, 1.0)];
+            if let Some(lasts) = lasts {
+                let back = at + over + lasts;
+                course.extend([(back, 1.0), (back + over, 0.0)]);
+            }
             episode.goal = Some(Change {
                 field: to,
-                course: Course(vec![(at, 0.0), (at + over, 1.0)]),
+                course: Course(course),
             });
         }
         for push in &self.pushes {

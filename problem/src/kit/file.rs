@@ -83,6 +83,8 @@ pub struct Cut {
     pub rectangle: Option<[[f64; 2]; 2]>,
     /// Corners in order.
     pub polygon: Option<Vec<[f64; 2]>>,
+    /// Two ends, on a line.
+    pub interval: Option<[f64; 2]>,
     /// How much it counts, where that is asked for.
     pub weight: Option<f64>,
 }
@@ -269,6 +271,8 @@ pub struct Goal {
     pub at: Said<Drawn>,
     /// How long it takes; a jump unless said.
     pub over: Option<Said<Drawn>>,
+    /// How long it stays until the target goes back as it came; for good unless said.
+    pub lasts: Option<Said<Drawn>>,
 }
 
 /// A number, or a range of which every episode draws its own.
@@ -351,6 +355,8 @@ pub struct Disturbance {
     pub rectangle: Option<[[f64; 2]; 2]>,
     /// Corners in order.
     pub polygon: Option<Vec<[f64; 2]>>,
+    /// Two ends, on a line.
+    pub interval: Option<[f64; 2]>,
     /// A bell.
     pub bell: Option<Bell>,
     /// In the field's unit per time.

@@ -191,7 +191,10 @@ impl Kit {
         let domain = self.domain(grid);
         let place = |node: usize| -> f64 {
             let here = grid.place(node);
-            let region = self.regions.iter().find(|(shape, _)| shape.contains(here));
+            let region = self
+                .regions
+                .iter()
+                .find(|(shape, _)| shape.covers(grid, here));
             match domain.wet(node) {
                 true => region.map_or(self.elsewhere, |(_, weight)| *weight),
                 false => 0.0,

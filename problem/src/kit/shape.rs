@@ -1,5 +1,7 @@
 //! What can be cut out of a box.
 
+use crate::grid::{Edge, Grid};
+
 /// How close to its rim, relative to a shape's size and place, a point counts as on it: more than
 /// coordinates are rounded by, less than any grid's spacing.
 const RIM: f64 = 1e-9;
@@ -41,6 +43,21 @@ impl Shape {
                 crossings % 2 == 1 && sides(corners).all(|side| distance_to(side, point) > rim)
             }
         }
+    }
+
+    /// The same on a grid: over the seam of a periodic axis a shape goes on at the other end.
+    pub fn covers(&self, grid: &Grid, place: [f64; 2]) -> bool {
+        let [down, across] = [0, 1].map(|axis| {
+            let shifts: &[f64] = match grid.edges[axis] {
+                Edge::Wall => &[0.0],
+                Edge::Periodic => &[0.0, -1.0, 1.0],
+            };
+            shifts
+                .iter()
+                .map(move |s| place[axis] + s * grid.extent(axis))
+        });
+        down.into_iter()
+            .any(|x| across.clone().any(|y| self.contains([x, y])))
     }
 
     /// The lowest and the highest corner of the smallest box around it.

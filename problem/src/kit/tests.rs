@@ -400,6 +400,24 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
             33,
             &["score.from", "before the end"],
         ),
+        (
+            end,
+            "window = 4\n[[disturbances]]\ndisc = { centre = [0.5, 1], radius = 0.1 }\nstrength = 1",
+            34,
+            &["reaches no point"],
+        ),
+        (
+            end,
+            "window = 4\n[score]\nregions = [{ disc = { centre = [0.05, 0.05], radius = 0.04 } }]",
+            33,
+            &["holds no point"],
+        ),
+        (
+            end,
+            "window = 4\n[score]\nregions = [{ interval = [0, 1] }]",
+            33,
+            &["disc = {", "interval"],
+        ),
         (end, "window = 4\nnoise = -1", 32, &["sensors.noise"]),
         (end, "window = 4\n[training]\nbatch = 0", 32, &["batch = 1"]),
         // Tori.
@@ -484,6 +502,31 @@ fn a_box_may_be_periodic_along_one_axis() {
     assert_eq!(problem.grid.edges, [Edge::Wall, Edge::Periodic]);
 }
 
+/// A stretch of a line may be pushed and may count more; over the seam of a ring it goes on.
+#[test]
+fn lines_have_intervals() {
+    let text = with("size = [1, 2]", "size = [1]")
+        .replace("grid = [11, 21]", "grid = [10]")
+        .replace(
+            "cuts = [{ name = \"hole\", disc = { centre = [0.5, 1], radius = 0.22 } }]",
+            "",
+        )
+        .replace("{ all = \"insulated\" }", "{ all = \"periodic\" }")
+        .replace("[[0.1, 0.1], [0.9, 1.9]]", "[[0.1]]")
+        + "[[disturbances]]\ninterval = [0.75, 1.15]\nstrength = 1\n[score]\nelsewhere = 0\nregions = [{ interval = [0.45, 0.25] }]\n";
+    let problem = load(&text).unwrap();
+    let episode = (problem.draw)(problem, &mut episode_rng(0, 0));
+    let pushed: Vec<usize> = (0..10)
+        .filter(|&k| episode.pushes[0].field[k] == 1.0)
+        .collect();
+    assert_eq!(pushed, [0, 1, 8, 9]);
+    let weights = problem.weights().unwrap();
+    let counted: Vec<usize> = (0..10).filter(|&k| weights[k] > 0.0).collect();
+    assert_eq!(counted, [3, 4]);
+    let cut = text.replace("[time]", "cuts = [{ interval = [0.2, 0.4] }]\n[time]");
+    assert!(load(&cut).unwrap_err().what.contains("nothing to cut"));
+}
+
 #[test]
 fn goals_of_two_fields_come_together() {
     let two = |over: &str| {
@@ -495,7 +538,7 @@ fn goals_of_two_fields_come_together() {
         )
     };
     assert!(load(&two("")).is_ok());
-    assert_refused(&two(", over = 0.05"), 27, &["the same at and over"]);
+    assert_refused(&two(", over = 0.05"), 27, &["the same at, over and lasts"]);
 }
 
 #[test]
@@ -782,6 +825,12 @@ fn goals_jump_or_go_straight_and_disturbances_come_and_go() {
     assert_eq!(
         [5, 6, 7, 9, 12].map(|step| goal.at(step)),
         [0.0, 0.25, 0.5, 1.0, 1.0]
+    );
+    let back = drawn(", over = 0.02, lasts = 0.03");
+    let goal = &back.goal.as_ref().unwrap().course;
+    assert_eq!(
+        [5, 6, 7, 10, 11, 12, 19].map(|step| goal.at(step)),
+        [0.0, 0.5, 1.0, 1.0, 0.5, 0.0, 0.0]
     );
     let push = &jump.pushes[0];
     assert_eq!(

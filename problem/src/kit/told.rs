@@ -200,6 +200,9 @@ impl Kit {
         );
         if let Some(goal) = &field.goal {
             course += &format!(", and {} from {} {time} on", drawn(&goal.to), span(goal.at));
+            if let Some(lasts) = goal.lasts {
+                course += &format!(" for {} {time}", span(lasts));
+            }
         }
         if field.weight != 1.0 {
             course += &format!("; its errors count {}", short(field.weight));
