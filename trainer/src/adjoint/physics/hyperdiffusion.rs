@@ -318,7 +318,7 @@ impl<T: Real> Inverse<T> {
 }
 
 vectorised! {
-    /// Solves the open lines, side by side, `width` of them.
+    /// Solves the open lines, side by side, `width` of them; of a lone one the last value stays in registers.
     #[allow(clippy::needless_range_loop)]
     pub fn sweep<'a, T>(
         lower: &'a Parts<T>,
@@ -329,6 +329,18 @@ vectorised! {
         im: &'a mut [T],
     ) {
         let rows = re.len() / width;
+        if width == 1 {
+            for j in 0..rows {
+                let (x, y, pr, pi) = (re[j], im[j], inverse[0][j], inverse[1][j]);
+                re[j] = (-y).fused(pi, x * pr);
+                im[j] = x.fused(pi, y * pr);
+            }
+            let values = re.iter_mut().zip(&mut *im);
+            chain(values.zip(lower[0].iter().zip(&lower[1])));
+            let values = re.iter_mut().zip(im);
+            chain(values.zip(upper[0].iter().zip(&upper[1])).rev());
+            return;
+        }
         for row in 0..rows {
             let here = row * width;
             let (done_re, re) = re.split_at_mut(here);
@@ -362,6 +374,21 @@ vectorised! {
                 im[j] = (-ui[j]).fused(zr[j], (-ur[j]).fused(zi[j], im[j]));
             }
         }
+    }
+}
+
+/// A complex value and what the one before it is multiplied by.
+type Link<'a, T> = ((&'a mut T, &'a mut T), (&'a T, &'a T));
+
+/// `z −= weight · the z before`, one after the other.
+#[inline(always)]
+fn chain<'a, T: Real>(values: impl Iterator<Item = Link<'a, T>>) {
+    let (mut zr, mut zi) = (T::ZERO, T::ZERO);
+    for ((re, im), (&wr, &wi)) in values {
+        let x = wi.fused(zi, (-wr).fused(zr, *re));
+        let y = (-wi).fused(zr, (-wr).fused(zi, *im));
+        (zr, zi) = (x, y);
+        (*re, *im) = (x, y);
     }
 }
 
