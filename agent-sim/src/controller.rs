@@ -4,6 +4,7 @@ use crate::episode::{BlownUp, ClosedLoop, Snapshot};
 use crate::fault::{Fault, Plan, Run};
 use crate::link::{InProcess, Link};
 use crate::proportional::{Law, ProportionalAgent};
+use crate::readings::sensed;
 use crate::rig::Rig;
 use crate::sense::View;
 use crate::swarm::Swarm;
@@ -103,7 +104,9 @@ impl Experiment<'_> {
     ) -> Result<Score, BlownUp> {
         let problem = self.problem;
         let positions = (problem.placement)(problem, agents);
-        if self.faults.is_empty() || agents == 0 {
+        let sensor = problem.kit.map(|kit| kit.sensor);
+        let sensor = sensor.filter(|sensor| sensor.noise > 0.0 || !sensor.is_faithful());
+        if self.faults.is_empty() && sensor.is_none() || agents == 0 {
             let links = (0..agents).map(link).collect();
             let swarm = Swarm::new(problem, view, links, positions);
             return self.steer(rig, episode, swarm, watch);
@@ -119,7 +122,10 @@ impl Experiment<'_> {
             },
         );
         let links = (0..agents)
-            .map(|agent| plan.stack(agent, move || link(agent)))
+            .map(|agent| match sensor {
+                None => plan.stack(agent, move || link(agent)),
+                Some(sensor) => sensed(&plan, agent, sensor, move || link(agent)),
+            })
             .collect();
         let mut swarm = Swarm::new(problem, view, links, positions);
         if plan.has_clocks() {

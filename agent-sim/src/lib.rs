@@ -47,6 +47,7 @@ pub mod episode;
 pub mod fault;
 pub mod link;
 pub mod proportional;
+mod readings;
 pub mod recording;
 pub mod report;
 pub mod rig;

@@ -114,6 +114,60 @@ fn swarms_of_any_size_stand_within_the_domain() {
     }
 }
 
+/// A description to begin with, changed.
+fn changed(folder: &Path, name: &str, like: &str, changes: &[(&str, &str)]) {
+    printed(folder, &["new", name, "--like", like]);
+    let path = folder.join(format!("{name}.toml"));
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from} in {text}");
+        text = text.replacen(from, to, 1);
+    }
+    std::fs::write(&path, text).unwrap();
+}
+
+/// What `eval` prints of a description, feedback alone, its first words aside, which hold the name.
+fn evaluated(folder: &Path, file: &str, more: &[&str]) -> String {
+    let eval = ["eval", file, "--set", "fresh", "--episodes", "3", "--gain"];
+    let text = printed(
+        folder,
+        &[&eval[..], &["1", "--controller", "proportional"], more].concat(),
+    );
+    text.lines().skip(1).collect::<Vec<_>>().join("\n")
+}
+
+/// Sensors of a file are part of every run of it, and come again with the run's seed.
+#[test]
+fn described_sensors_act_in_every_run_and_are_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    changed(folder, "mine", "heat-2d", &[]);
+    let exact = evaluated(folder, "mine.toml", &[]);
+    for sensors in ["noise = 2", "range = [-1, 1]", "quantisation = 4"] {
+        std::fs::remove_file(folder.join("mine.toml")).unwrap();
+        let lines = format!("[sensors]\n{sensors}\n");
+        changed(folder, "mine", "heat-2d", &[("[sensors]\n", &lines)]);
+        let seen = evaluated(folder, "mine.toml", &[]);
+        assert_ne!(seen, exact, "{sensors}");
+        assert_eq!(seen, evaluated(folder, "mine.toml", &[]), "{sensors}");
+        let told = printed(folder, &["check", "mine.toml"]);
+        assert!(told.contains("  sensors  "), "{told}");
+        let run = ["run", "mine.toml", "--controller", "proportional", "--gain"];
+        let more = [
+            "1",
+            "--steps",
+            "10",
+            "--fault",
+            "noise,std=0.5",
+            "--seed",
+            "3",
+        ];
+        printed(folder, &[&run[..], &more].concat());
+        let again = printed(folder, &["replay", "out/run-mine"]);
+        assert!(again.contains("bit for bit"), "{again}");
+    }
+}
+
 #[test]
 fn complaints_name_the_file_and_the_line() {
     let folder = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use crate::entry::{Entry, Physics};
 use crate::loss::Term;
 use crate::recipe::{Quick, Settings};
 use problem::kit::Kit;
-use problem::{Headline, Problem};
+use problem::{Headline, NotImplemented, Problem};
 
 /// All there is to know about a described problem. It is kept for as long as the program runs.
 ///
@@ -19,6 +19,27 @@ pub fn entry(problem: &'static Problem) -> &'static Entry {
         recipe: settings(problem, kit),
         kernels: None,
     }))
+}
+
+/// Refuses what the kernels' closed loop has no form of.
+pub fn on_gpu(problem: &Problem) -> Result<(), NotImplemented> {
+    let Some(kit) = problem.kit else {
+        return Ok(());
+    };
+    let lacks = [
+        (
+            !kit.sensor.is_faithful(),
+            "sensors with a range or a quantisation",
+        ),
+    ];
+    match lacks.into_iter().find(|(has, _)| *has) {
+        None => Ok(()),
+        Some((_, what)) => Err(NotImplemented {
+            part: "the GPU kernels",
+            form: format!("{} with {what}", problem.name),
+            remedy: "train with --backend flex",
+        }),
+    }
 }
 
 /// Errors beyond this are clamped by the agent: some times as far as the file expects any.
@@ -62,7 +83,7 @@ fn settings(problem: &Problem, kit: &Kit) -> Settings {
         batch,
         horizon: training.horizon,
         deaths: [losses, lost, 0.7],
-        noise: [kit.noise, 0.0],
+        noise: [kit.sensor.noise, 0.0],
         steps,
         quick: Quick {
             steps: (steps / 4).max(1),

@@ -16,6 +16,7 @@ use crate::loss::{Score, TERMS, means, shares};
 use crate::policy::{GAIN, LEAK, PolicyConfig, Shape};
 use crate::rollout::{Rollout, RolloutError, Terms};
 use crate::trial::{Trial, noise};
+use problem::kit::sensor::Sensor;
 use problem::{Change, Course, Drives, Episode, NotImplemented, Problem};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -38,6 +39,8 @@ pub struct HostLoop<T: Real = f32> {
     actuators: Actuators<T>,
     field: Steps<T>,
     score: Score<T>,
+    /// What agents read the field with, where that is not the field itself.
+    sensor: Option<Sensor>,
     /// Traces of finished backward passes, to be written again.
     spare: Mutex<Vec<Trace<T>>>,
 }
@@ -260,6 +263,7 @@ impl<T: Real> HostLoop<T> {
             actuators: Actuators::new(problem),
             field: Steps::new(problem, field),
             score: Score::new(problem, horizon),
+            sensor: (problem.kit.map(|kit| kit.sensor)).filter(|sensor| !sensor.is_faithful()),
             spare: Mutex::default(),
         })
     }
@@ -661,6 +665,9 @@ impl<T: Real> HostLoop<T> {
             let seen = self.problem.seen(&field[e * n..][..n]);
             difference(seen, target, &mut s.scene.error);
             disturb(trial, step, &mut s.scene.error);
+            if let Some(sensor) = &self.sensor {
+                read(sensor, target, &mut s.scene.error);
+            }
             self.eyes.prepare(&mut s.scene);
             let seen = now.input[rows.of_episode(e, inputs)].chunks_exact_mut(inputs);
             let agents = position[rows.of_episode(e, axes)].chunks_exact(axes);
@@ -856,7 +863,7 @@ impl<T: Real> HostLoop<T> {
                     let memory = &memories[step * rows * self.shape.memory..];
                     self.memory_adjoint(step, memory, now.output, s);
                     self.network_adjoint(network, step, places, &now, s, &mut gradient);
-                    self.sight_adjoint(crew, position, s);
+                    self.sight_adjoint(group, step, (field, position), s);
                 }
                 None => self.plans_adjoint(crew, step, now.output, s, &mut gradient),
             }
@@ -1085,8 +1092,14 @@ impl<T: Real> HostLoop<T> {
     }
 
     /// Back through what agents saw of the fields.
-    fn sight_adjoint(&self, rows: &Rows, position: &[T], s: &mut Scratch<T>) {
-        let n = self.problem.state_len();
+    fn sight_adjoint(
+        &self,
+        group: &Group<T>,
+        step: usize,
+        (field, position): (&[T], &[T]),
+        s: &mut Scratch<T>,
+    ) {
+        let (n, rows) = (self.problem.state_len(), &group.rows);
         let (axes, features, inputs) = (self.shape.axes, self.shape.features, self.shape.inputs());
         for e in 0..rows.episodes() {
             s.g_scene.clear();
@@ -1097,6 +1110,14 @@ impl<T: Real> HostLoop<T> {
                     .observe_adjoint(&g_seen[..features], self.cell(at), &mut s.g_scene);
             }
             self.eyes.prepare_adjoint(&mut s.g_scene);
+            if let Some(sensor) = &self.sensor {
+                let target = group.scripts[e].target(step, &mut s.target);
+                let target = self.problem.seen(target);
+                let seen = self.problem.seen(&field[e * n..][..n]);
+                difference(seen, target, &mut s.scene.error);
+                disturb(&group.trials[e], step, &mut s.scene.error);
+                read_adjoint(sensor, target, &s.scene.error, &mut s.g_scene.error);
+            }
             let first = e * n + self.problem.seen_field() * self.problem.grid.len();
             for (g, &seen) in s.g_field[first..].iter_mut().zip(&s.g_scene.error) {
                 *g += seen;
@@ -1216,6 +1237,23 @@ fn disturb<T: Real>(trial: &Trial, step: usize, error: &mut [T]) {
         let first = (step * error.len()) as u64;
         for (index, error) in (first..).zip(error) {
             *error += T::of(trial.sensor_noise * noise(trial.noise_seed, index));
+        }
+    }
+}
+
+/// Makes readings of what reaches the sensors; both are told by how far they are from the target.
+fn read<T: Real>(sensor: &Sensor, target: &[T], error: &mut [T]) {
+    for (error, &target) in error.iter_mut().zip(target) {
+        *error = T::of(sensor.reading((*error + target).wide())) - target;
+    }
+}
+
+/// Back to what reached the sensors, of which `error` tells: a reading at the end of the range stays there.
+/// Rounding passes on what comes back as if there were none, because its own slope is none anywhere.
+fn read_adjoint<T: Real>(sensor: &Sensor, target: &[T], error: &[T], g: &mut [T]) {
+    for ((g, &error), &target) in g.iter_mut().zip(error).zip(target) {
+        if !sensor.follows((error + target).wide()) {
+            *g = T::ZERO;
         }
     }
 }

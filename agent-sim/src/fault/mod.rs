@@ -47,7 +47,7 @@ pub mod line;
 mod parameter;
 mod plan;
 #[cfg(test)]
-mod probe;
+pub(crate) mod probe;
 mod scope;
 pub mod sensor;
 pub mod text;

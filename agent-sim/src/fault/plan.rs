@@ -157,6 +157,14 @@ impl Plan {
         all.filter(move |(_, planned)| planned.addresses(agent))
     }
 
+    /// The random stream of the noise that an agent's sensors have anyway.
+    pub(crate) fn sensor_rng(&self, agent: usize) -> ChaCha8Rng {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        // Between those of faults and those of `draw`.
+        rng.set_stream((1 << 63) | agent as u64);
+        rng
+    }
+
     /// The random stream of one fault of one agent.
     fn rng(&self, index: usize, agent: usize) -> ChaCha8Rng {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);

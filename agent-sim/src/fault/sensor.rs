@@ -13,7 +13,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 /// Sends `observation` with other readings of the field, which `read` makes of the true ones;
 /// `cells` is working memory.
-fn send_read_as(
+pub(crate) fn send_read_as(
     inner: &mut impl Link,
     observation: &Observation<'_>,
     cells: &mut Vec<f32>,

@@ -6,6 +6,7 @@ use super::episode::{Form, Generator, Push, Wander};
 use super::expression::{Expression, Scratch};
 use super::file::{self, Cut, Drawn, File, Number, Said};
 use super::places::{Places, is_inside};
+use super::sensor::Sensor;
 use super::shape::Shape;
 use super::system::System;
 use super::{BadFile, Constant, Described, Edge, Kit, MOST_FIELDS, Map, Reaction, SIDES, operator};
@@ -229,7 +230,7 @@ impl Builder<'_> {
             })
             .collect::<Checked<Vec<_>>>()?;
         let elsewhere = self.not_negative(&file.score.elsewhere, 1.0, "score.elsewhere")?;
-        let noise = self.not_negative(&file.sensors.noise, 0.0, "sensors.noise")?;
+        let sensor = self.sensor(&file.sensors)?;
         let from = match &file.score.from {
             None => 0,
             Some(said) => match *said.get_ref() {
@@ -278,7 +279,7 @@ impl Builder<'_> {
             cuts,
             mask,
             scheme: file.time.scheme,
-            noise,
+            sensor,
             training,
             constants,
             places,
@@ -369,6 +370,27 @@ impl Builder<'_> {
         };
         self.solver_steps(&file, &mut problem)?;
         Ok(Box::leak(Box::new(problem)))
+    }
+
+    fn sensor(&self, said: &file::Sensors) -> Checked<Sensor> {
+        let range = match &said.range {
+            None => [f64::NEG_INFINITY, f64::INFINITY],
+            Some(range) => {
+                let [low, high] = *range.get_ref();
+                if !(low < high && [low, high].iter().all(|end| (*end as f32).is_finite())) {
+                    let what = format!("a sensor's range is [least, most], not [{low}, {high}]");
+                    return Err(self.wrong(range.span(), what));
+                }
+                [low, high]
+            }
+        };
+        let quantisation = &said.quantisation;
+        Ok(Sensor {
+            noise: self.not_negative(&said.noise, 0.0, "sensors.noise")?,
+            quantisation: (quantisation.as_ref())
+                .map_or(Ok(0.0), |step| self.positive(step, "sensors.quantisation"))?,
+            range,
+        })
     }
 
     fn feedback(&self, file: &File) -> Checked<Option<Proportional>> {

@@ -339,6 +339,10 @@ pub struct Sensors {
     pub window: Said<usize>,
     /// Standard deviation of noise on every reading.
     pub noise: Option<Said<f64>>,
+    /// Distance of two readings beside each other.
+    pub quantisation: Option<Said<f64>>,
+    /// The least and the largest reading.
+    pub range: Option<Said<[f64; 2]>>,
 }
 
 /// Something else that acts on a field.

@@ -4,7 +4,8 @@
 //! 2. [`shape`], [`domain`]: the box and what is cut out of it. [`expression`]: what users write.
 //! 3. [`operator`]: diffusion and flow on such a domain. [`system`]: the whole equation in numbers, which
 //!    the truth ([`crate::pde::described`]) and the trainer each solve in their own way.
-//! 4. [`episode`]: how runs begin, what they should come to and what happens on the way.
+//! 4. [`episode`]: how runs begin, what they should come to and what happens on the way. [`sensor`]: what agents
+//!    are shown of it; [`keep_out`]: where they must not go.
 //!
 //! [`load`] makes a [`Problem`] of a file: every command takes one where it takes a problem's name.
 
@@ -15,6 +16,7 @@ pub mod expression;
 pub mod file;
 pub mod operator;
 mod places;
+pub mod sensor;
 pub mod shape;
 pub mod system;
 mod told;
@@ -28,6 +30,7 @@ use episode::{Generator, Push, Wander};
 use expression::Expression;
 use file::Training;
 use places::Places;
+use sensor::Sensor;
 use shape::Shape;
 use std::path::{Path, PathBuf};
 pub use told::{Scales, Told};
@@ -54,8 +57,8 @@ pub struct Kit {
     pub mask: Option<Mask>,
     /// The solver's order in time.
     pub scheme: Scheme,
-    /// Standard deviation of noise on what agents see.
-    pub noise: f64,
+    /// What agents read the field with.
+    pub sensor: Sensor,
     /// How it is trained, where not as usual.
     pub training: Training,
     /// Values of coefficients that have no range, by their place among an expression's variables; those

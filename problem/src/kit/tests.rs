@@ -419,6 +419,18 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
             &["disc = {", "interval"],
         ),
         (end, "window = 4\nnoise = -1", 32, &["sensors.noise"]),
+        (
+            end,
+            "window = 4\nrange = [1, 1]",
+            32,
+            &["sensor's range", "[1, 1]"],
+        ),
+        (
+            end,
+            "window = 4\nquantisation = 0",
+            32,
+            &["sensors.quantisation"],
+        ),
         (end, "window = 4\n[training]\nbatch = 0", 32, &["batch = 1"]),
         // Tori.
         (

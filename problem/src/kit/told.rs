@@ -61,6 +61,9 @@ impl Kit {
             }
         }
         tell("agents", self.told_agents(problem));
+        if let Some(readings) = self.told_readings() {
+            tell("sensors", readings);
+        }
         for push in &self.pushes {
             tell(
                 "disturbance",
@@ -256,6 +259,22 @@ impl Kit {
             problem.sensing.window,
             sees.join(" × "),
         )
+    }
+
+    /// What is not exact about what agents see.
+    fn told_readings(&self) -> Option<String> {
+        let (sensor, unit) = (&self.sensor, &self.described[self.seen].unit);
+        let mut all = Vec::new();
+        if sensor.noise > 0.0 {
+            all.push(format!("noise of {} {unit}", short(sensor.noise)));
+        }
+        if sensor.quantisation > 0.0 {
+            all.push(format!("steps of {} {unit}", short(sensor.quantisation)));
+        }
+        if sensor.range.iter().all(|end| end.is_finite()) {
+            all.push(format!("readings from {} {unit}", span(sensor.range)));
+        }
+        (!all.is_empty()).then(|| all.join(", "))
     }
 
     /// The highest diffusivity of a field, either way, its hyperdiffusivity, the highest speed that carries
