@@ -357,10 +357,16 @@ impl Pen {
         }
         if self.axes == 2 && self.chance(0.3) {
             let [x, y] = self.place();
-            _ = writeln!(
-                text,
-                "keep_out = [{{ disc = {{ centre = [{x}, {y}], radius = 0.1 }} }}]"
-            );
+            let shape = match self.count(0, 2) {
+                0 => format!("rectangle = [[{x}, {y}], [{}, {}]]", x + 0.07, y + 0.05),
+                1 => format!(
+                    "polygon = [[{x}, {y}], [{}, {y}], [{x}, {}]]",
+                    x + 0.1,
+                    y + 0.1
+                ),
+                _ => format!("disc = {{ centre = [{x}, {y}], radius = 0.1 }}"),
+            };
+            _ = writeln!(text, "keep_out = [{{ {shape} }}]");
         }
         let seen = self.any(self.names);
         let window = self.count(1, 6);
@@ -535,6 +541,7 @@ fn most_drawn_files_describe_problems_and_refusals_name_the_place() {
         ("cut-out", has(&|p| !p.kit.unwrap().cuts.is_empty())),
         ("mask", has(&|p| p.kit.unwrap().mask.is_some())),
         ("range", has(&|p| !p.coefficients.is_empty())),
+        ("keep-out", has(&|p| !p.keep_out.is_empty())),
         (
             "limited sensors",
             has(&|p| p.kit.unwrap().sensor.range[0].is_finite()),

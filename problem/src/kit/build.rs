@@ -5,6 +5,7 @@ use super::domain::{BOX_SIDES, Domain, Mask};
 use super::episode::{Form, Generator, Push, Wander};
 use super::expression::{Expression, Scratch};
 use super::file::{self, Cut, Drawn, File, Number, Said};
+use super::keep_out::Stand;
 use super::places::{Places, is_inside};
 use super::sensor::Sensor;
 use super::shape::Shape;
@@ -48,6 +49,8 @@ const LENGTHS: [f64; 2] = [1e-9, 1e9];
 const INTERVALS: [f64; 2] = [1e-6, 4000.0];
 /// What policies have room for: discs to keep out of, values to read, numbers to remember.
 const MOST_DISCS: usize = 4;
+/// The smallest disc, as a share of the farthest coordinate: below, rounding would lead into it.
+const LEAST_DISC: f64 = 1e-3;
 const MOST_FEATURES: usize = 4096;
 const MOST_MEMORY: usize = 16;
 
@@ -192,31 +195,9 @@ impl Builder<'_> {
             .map(|push| self.push(push, &names, &domain, length))
             .collect::<Checked<Vec<Push>>>()?;
         let (places, velocity_max) = self.actuators(&file, &domain)?;
-        let mut keep_out = Vec::new();
-        for cut in &file.actuators.keep_out {
-            match self.shape(cut, grid.axes)? {
-                Shape::Disc { centre, radius } => keep_out.push(Disc { centre, radius }),
-                _ => {
-                    let what = "agents can only be kept out of discs; give { disc = { centre = …, radius = … } }";
-                    return Err(self.wrong(cut.span(), what));
-                }
-            }
-        }
-        // Nobody is inside a hole.
-        keep_out.extend(cuts.iter().filter_map(|(_, shape)| match shape {
-            Shape::Disc { centre, radius } if velocity_max > 0.0 => Some(Disc {
-                centre: *centre,
-                radius: *radius,
-            }),
-            _ => None,
-        }));
-        if keep_out.len() > MOST_DISCS {
-            let what = format!(
-                "mobile agents can be kept out of {MOST_DISCS} discs; here are {}, round cut-outs among them",
-                keep_out.len()
-            );
-            return Err(self.wrong(file.actuators.places.span(), what));
-        }
+        let kept_out = self.keep_out(&file, &grid, &cuts, velocity_max > 0.0)?;
+        let discs = kept_out.iter().filter_map(|(_, stand)| stand.as_ref());
+        let keep_out: Vec<Disc> = discs.flat_map(|stand| stand.discs.clone()).collect();
         let regions = (file.score.regions.iter())
             .map(|region| {
                 let weight = region.get_ref().weight.map(|w| Said::new(region.span(), w));
@@ -278,6 +259,7 @@ impl Builder<'_> {
             driven,
             cuts,
             mask,
+            kept_out,
             scheme: file.time.scheme,
             sensor,
             training,
@@ -370,6 +352,87 @@ impl Builder<'_> {
         };
         self.solver_steps(&file, &mut problem)?;
         Ok(Box::leak(Box::new(problem)))
+    }
+
+    /// What agents keep out of: what the file says, and what is cut out, where nobody is, as far as there
+    /// are discs for it.
+    fn keep_out(
+        &self,
+        file: &File,
+        grid: &Grid,
+        cuts: &[(String, Shape)],
+        mobile: bool,
+    ) -> Checked<Vec<(String, Option<Stand>)>> {
+        let (mut all, mut left) = (Vec::new(), MOST_DISCS);
+        for (k, cut) in file.actuators.keep_out.iter().enumerate() {
+            let name = cut.get_ref().name.clone();
+            let name = name.unwrap_or_else(|| format!("keep-out {}", k + 1));
+            let shape = self.shape(cut, grid.axes)?;
+            let stand = self.stand(&shape, grid, left, &name, cut.span())?;
+            left -= stand.discs.len();
+            all.push((name, Some(stand)));
+        }
+        if !mobile {
+            return Ok(all);
+        }
+        // Round ones are discs anyway; of the others, those that come first.
+        let is_round = |shape: &Shape| matches!(shape, Shape::Disc { .. });
+        for round in [true, false] {
+            for (k, (name, shape)) in cuts.iter().enumerate() {
+                if is_round(shape) != round {
+                    continue;
+                }
+                let at = file.domain.cuts[k].span();
+                let stand = match round {
+                    true => Some(self.stand(shape, grid, left, name, at)?),
+                    false => self.stand(shape, grid, left, name, at).ok(),
+                };
+                left -= stand.as_ref().map_or(0, |stand| stand.discs.len());
+                all.push((name.clone(), stand));
+            }
+        }
+        Ok(all)
+    }
+
+    /// Discs for a shape that agents must keep out of.
+    fn stand(
+        &self,
+        shape: &Shape,
+        grid: &Grid,
+        left: usize,
+        name: &str,
+        at: Range<usize>,
+    ) -> Checked<Stand> {
+        let farthest = grid.high[0].max(grid.high[1]);
+        match Stand::of(shape, grid, left) {
+            Ok(stand) if stand.discs.len() > left => {
+                let what = format!(
+                    "mobile agents can be kept out of {MOST_DISCS} discs, round cut-outs among them; there is none left for {name}"
+                );
+                Err(self.wrong(at, what))
+            }
+            Ok(stand) => match stand
+                .discs
+                .iter()
+                .all(|d| d.radius >= LEAST_DISC * farthest)
+            {
+                true => Ok(stand),
+                false => {
+                    let what = format!(
+                        "{name} is too small for agents to keep out of; give it a radius of {} or more",
+                        LEAST_DISC * farthest
+                    );
+                    Err(self.wrong(at, what))
+                }
+            },
+            Err(closest) => {
+                let what = format!(
+                    "agents keep out of at most {MOST_DISCS} discs; the {left} that are left for {name} come no closer to its rim than {:.3}; give a shape that is less long or hollow, or discs of your own",
+                    closest.off()
+                );
+                Err(self.wrong(at, what))
+            }
+        }
     }
 
     fn sensor(&self, said: &file::Sensors) -> Checked<Sensor> {

@@ -14,6 +14,7 @@ pub mod domain;
 mod episode;
 pub mod expression;
 pub mod file;
+mod keep_out;
 pub mod operator;
 mod places;
 pub mod sensor;
@@ -29,6 +30,7 @@ pub use episode::Form;
 use episode::{Generator, Push, Wander};
 use expression::Expression;
 use file::Training;
+pub use keep_out::Stand;
 use places::Places;
 use sensor::Sensor;
 use shape::Shape;
@@ -57,6 +59,9 @@ pub struct Kit {
     pub mask: Option<Mask>,
     /// The solver's order in time.
     pub scheme: Scheme,
+    /// What mobile agents keep out of, by name, with the discs that stand for it; none of a cut-out for
+    /// which there are too few.
+    pub kept_out: Vec<(String, Option<Stand>)>,
     /// What agents read the field with.
     pub sensor: Sensor,
     /// How it is trained, where not as usual.

@@ -60,6 +60,27 @@ impl Shape {
             .any(|x| across.clone().any(|y| self.contains([x, y])))
     }
 
+    /// How deep inside a point is: its distance from the rim, negative outside.
+    pub fn depth(&self, point: [f64; 2]) -> f64 {
+        match self {
+            Self::Disc { centre, radius } => radius - distance(point, *centre),
+            Self::Rectangle { low, high } => {
+                let gaps = [0, 1].map(|a| (low[a] - point[a]).max(point[a] - high[a]));
+                let outside = gaps[0].max(0.0).hypot(gaps[1].max(0.0));
+                match outside > 0.0 {
+                    true => -outside,
+                    false => -gaps[0].max(gaps[1]),
+                }
+            }
+            Self::Polygon(corners) => {
+                let gaps = sides(corners).map(|side| distance_to(side, point));
+                let rim = gaps.fold(f64::INFINITY, f64::min);
+                let crossings = sides(corners).filter(|side| crosses(*side, point)).count();
+                if crossings % 2 == 1 { rim } else { -rim }
+            }
+        }
+    }
+
     /// The lowest and the highest corner of the smallest box around it.
     pub fn bounds(&self) -> [[f64; 2]; 2] {
         match self {
@@ -162,6 +183,8 @@ mod tests {
             let polygon = Shape::Polygon(vec![low, [low[0], high[1]], high, [high[0], low[1]]]);
             prop_assert_eq!(rectangle.contains([x, y]), polygon.contains([x, y]));
             prop_assert_eq!(polygon.bounds(), [low, high]);
+            let [a, b] = [&rectangle, &polygon].map(|shape| shape.depth([x, y]));
+            prop_assert!((a - b).abs() < 1e-12, "{} {}", a, b);
         }
 
         #[test]

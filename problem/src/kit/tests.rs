@@ -323,6 +323,25 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
             27,
             &["actuators.force must be positive"],
         ),
+        // A wall, and one shape more than there are discs for.
+        (
+            "force = 2",
+            "force = 2\nkeep_out = [{ rectangle = [[0.1, 0.3], [0.9, 0.32]] }]",
+            28,
+            &["the 4 that are left for keep-out 1", "discs of your own"],
+        ),
+        (
+            "force = 2",
+            "force = 2\nspeed = 1\nkeep_out = [{ disc = { centre = [0.1, 0.5], radius = 0.1 } }, { disc = { centre = [0.3, 0.5], radius = 0.1 } }, { disc = { centre = [0.7, 0.5], radius = 0.1 } }, { disc = { centre = [0.9, 0.5], radius = 0.1 } }]",
+            7,
+            &["none left for hole"],
+        ),
+        (
+            "force = 2",
+            "force = 2\nkeep_out = [{ disc = { centre = [0.5, 0.3], radius = 1e-4 } }]",
+            28,
+            &["keep-out 1 is too small", "0.002"],
+        ),
         // The domain.
         ("grid = [11, 21]", "grid = [3, 21]", 6, &["at least 4"]),
         ("grid = [11, 21]", "grid = [11]", 6, &["2 numbers"]),
@@ -583,6 +602,39 @@ fn arrays_of_another_shape_are_refused() {
     let said = described(&file, &start).unwrap_err().to_string();
     assert!(said.contains("[samples, x, y]"), "{said}");
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Cut-outs of any shape are kept out of by mobile agents as far as there are discs.
+#[test]
+fn discs_stand_for_shapes_and_what_is_left_open_is_told() {
+    let mobile = |cuts: &str| {
+        let cut = "{ name = \"hole\", disc = { centre = [0.5, 1], radius = 0.22 } }";
+        let text = with(cut, cuts).replace("force = 2", "force = 2\nspeed = 1");
+        load(&text).unwrap()
+    };
+    let told = |problem: &Problem| -> String {
+        let all = kit(problem).told(problem);
+        all.iter().map(|told| format!("{}\n", told.what)).collect()
+    };
+    let square = mobile("{ name = \"post\", rectangle = [[0.3, 0.8], [0.7, 1.2]] }");
+    assert_eq!(square.keep_out.len(), 1);
+    assert!(
+        told(square).contains("post, by one disc that forbids"),
+        "{}",
+        told(square)
+    );
+    let wall = mobile(
+        "{ name = \"wall\", rectangle = [[0.2, 0.2], [0.8, 0.4]] }, { name = \"hole\", disc = { centre = [0.5, 1], radius = 0.22 } }, { name = \"beam\", rectangle = [[0.2, 1.4], [0.4, 1.9]] }",
+    );
+    assert_eq!(wall.keep_out[0].radius, 0.22);
+    assert!(told(wall).contains("hole, a disc"), "{}", told(wall));
+    assert!(
+        told(wall).contains("beam is open to agents"),
+        "{}",
+        told(wall)
+    );
+    let still = loaded("force = 2", "force = 3");
+    assert!(still.keep_out.is_empty());
 }
 
 /// Maps are read between their points, so that a sharp one neither rings nor leaves its range.

@@ -2,7 +2,7 @@
 
 use super::episode::{Form, Generator};
 use super::operator::Edge;
-use super::{Kit, Map, SIDES};
+use super::{Kit, Map, SIDES, Stand};
 use crate::Problem;
 use crate::grid;
 
@@ -61,6 +61,9 @@ impl Kit {
             }
         }
         tell("agents", self.told_agents(problem));
+        for (name, stand) in &self.kept_out {
+            tell("keep out", self.told_stand(name, stand.as_ref()));
+        }
         if let Some(readings) = self.told_readings() {
             tell("sensors", readings);
         }
@@ -259,6 +262,29 @@ impl Kit {
             problem.sensing.window,
             sees.join(" × "),
         )
+    }
+
+    /// What stands for a place that agents keep out of.
+    fn told_stand(&self, name: &str, stand: Option<&Stand>) -> String {
+        let unit = &self.units[0];
+        match stand {
+            None => format!(
+                "{name} is open to agents: there are too few discs for its shape beside all others"
+            ),
+            Some(stand) if stand.discs.is_empty() => format!("{name} is where nobody gets"),
+            Some(stand) if stand.off() == 0.0 => format!("{name}, a disc"),
+            Some(stand) => {
+                let (discs, s) = match stand.discs.len() {
+                    1 => ("one disc".to_owned(), "s"),
+                    count => (format!("{count} discs"), ""),
+                };
+                format!(
+                    "{name}, by {discs} that forbid{s} up to {} {unit} beside it and leave{s} corners of up to {} {unit} open",
+                    short(stand.beyond),
+                    short(stand.open)
+                )
+            }
+        }
     }
 
     /// What is not exact about what agents see.
