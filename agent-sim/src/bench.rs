@@ -361,7 +361,7 @@ fn agent_step(problem: &Problem, policy: Option<&Policy<'_>>, effort: &Effort) -
         Some(policy) => link_step(problem, View::of(policy), InProcess::new(policy), effort),
         None => {
             let law = Law::new(problem, feedback(problem, problem.agents));
-            link_step(problem, law.view(), ProportionalAgent::new(&law), effort)
+            link_step(problem, law.view(), ProportionalAgent::new(&law, 0), effort)
         }
     }
 }

@@ -69,8 +69,7 @@ impl Experiment<'_> {
             }
             Controller::Proportional(law) => {
                 let law = Law::new(self.problem, law);
-                let agent = ProportionalAgent::new(&law);
-                let link = |_| agent.clone();
+                let link = |agent| ProportionalAgent::new(&law, agent);
                 self.drive(rig, episode, law.view(), self.agents, link, watch)
             }
             Controller::Policy(policy) => {

@@ -22,6 +22,8 @@ pub struct Law {
     law: Proportional,
     window: usize,
     fail_safe_us: f64,
+    /// What each actuator does at the sensors' cells, where that was measured and counts.
+    maps: Option<Vec<Vec<f64>>>,
 }
 
 impl Law {
@@ -50,6 +52,12 @@ impl Law {
                 ErrorSensing::Kernel => kernel(),
             },
             fail_safe_us: FAIL_SAFE * problem.control_interval * 1e6,
+            maps: (problem.kit.filter(|_| law.sensing == ErrorSensing::Kernel)).and_then(|kit| {
+                kit.influence(&Problem {
+                    grid: *sensors,
+                    ..*problem
+                })
+            }),
         }
     }
 
@@ -63,14 +71,18 @@ impl Law {
     }
 
     /// What an agent does about what it sees.
-    fn action(&self, observation: &Observation<'_>) -> Action {
+    fn action(&self, agent: usize, observation: &Observation<'_>) -> Action {
         let actuation = &self.problem.actuation;
         let mut action = Action::none(Mode::Active);
         SCRATCH.with_borrow_mut(|seen| {
             seen.read(&observation.patch, self.problem.sensors.axes);
             match actuation.drives {
                 Drives::Source => {
-                    let [error] = self.averages(observation, seen, |at| [seen.error(at)]);
+                    let error = |at| seen.error(at);
+                    let [error] = match &self.maps {
+                        None => self.averages(observation, seen, |at| [error(at)]),
+                        Some(maps) => [self.mapped(&maps[agent], observation, seen, error)],
+                    };
                     let force = -self.law.gain * error;
                     action.force = force.clamp(-actuation.force_max, actuation.force_max) as f32;
                 }
@@ -114,6 +126,36 @@ impl Law {
             }
         }
         sums.map(|sum| sum / total)
+    }
+
+    /// The mean error as far as an actuator's map says that its force would change it: what a force lowers
+    /// where it is raised counts against it.
+    fn mapped(
+        &self,
+        map: &[f64],
+        observation: &Observation<'_>,
+        seen: &Seen,
+        error: impl Fn([usize; 2]) -> f64,
+    ) -> f64 {
+        let sensors = &self.problem.sensors;
+        let cell = self.problem.cell_of(observation.position);
+        let own = self.window / 2 + HALO;
+        let at = |axis: usize, k: usize| {
+            let points = sensors.points[axis];
+            match axis < sensors.axes {
+                true => (cell[axis] + k + points * own - own) % points,
+                false => 0,
+            }
+        };
+        let (mut sum, mut total) = (0.0, 0.0);
+        for row in seen.inside(0) {
+            for column in seen.inside(1) {
+                let weight = map[at(0, row) * sensors.points[1] + at(1, column)];
+                sum += weight * error([row, column]);
+                total += weight.abs();
+            }
+        }
+        if total > 0.0 { sum / total } else { 0.0 }
     }
 
     /// The actuation kernel's factors along an axis at the patch's cells inside the domain.
@@ -197,6 +239,8 @@ impl Seen {
 #[derive(Debug, Clone)]
 pub struct ProportionalAgent<'l> {
     law: &'l Law,
+    /// Which of the actuators is its own.
+    actuator: usize,
     held: Action,
     seen_us: u64,
     fresh: bool,
@@ -204,9 +248,10 @@ pub struct ProportionalAgent<'l> {
 
 impl<'l> ProportionalAgent<'l> {
     /// An agent that waits for its first patch.
-    pub fn new(law: &'l Law) -> Self {
+    pub fn new(law: &'l Law, actuator: usize) -> Self {
         Self {
             law,
+            actuator,
             held: Action::none(Mode::Waiting),
             seen_us: 0,
             fresh: false,
@@ -216,7 +261,7 @@ impl<'l> ProportionalAgent<'l> {
 
 impl Link for ProportionalAgent<'_> {
     fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
-        let action = self.law.action(observation);
+        let action = self.law.action(self.actuator, observation);
         // What a broken sensor shows is as good as nothing.
         if action.force.is_finite() && action.velocity.iter().all(|v| v.is_finite()) {
             self.held = action;
@@ -252,11 +297,12 @@ mod tests {
     fn shown(law: &Law, position: [f32; 2], field: &[f32], target: &[f32]) -> Action {
         let mut eye = Eye::new(law.view(), law.problem.sensors.axes);
         let patch = eye.look(&law.problem, field, target, position);
-        law.action(&Observation {
+        let observation = Observation {
             now_us: 0,
             position,
             patch,
-        })
+        };
+        law.action(0, &observation)
     }
 
     /// With an error of −0.04 and gain 100 the command is 4; heat-1d's interval is 1000 µs, so it
@@ -271,7 +317,7 @@ mod tests {
                     sensing,
                 },
             );
-            let mut agent = ProportionalAgent::new(&law);
+            let mut agent = ProportionalAgent::new(&law, 0);
             let mut answer = |now_us, error: Option<f32>| {
                 if let Some(error) = error {
                     let mut eye = Eye::new(law.view(), 1);

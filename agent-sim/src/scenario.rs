@@ -213,6 +213,7 @@ impl Scenario {
                 "a swarm of 0 agents controls nothing; give --agents 1 or more, or --controller none",
             );
         }
+        problem.check_agents(agents)?;
         if steps == 0 {
             return senseless("a run of 0 steps shows nothing; give --steps 1 or more");
         }

@@ -1,5 +1,6 @@
 //! The agents' bodies: where they are, what they were told to do, and what that does to the field.
 
+use crate::episode::PARTS;
 use crate::fault::Clock;
 use crate::link::{Link, LinkError};
 use crate::sense::{Eye, Panorama, View};
@@ -94,6 +95,8 @@ pub struct Swarm<L> {
     links: Vec<L>,
     positions: Vec<[f64; 2]>,
     deeds: Vec<Deed>,
+    /// The forces that actuators were last told; those in `deeds` are on their way there.
+    told: Vec<f32>,
     /// None: all agents act together, at the start of every control interval.
     schedules: Option<Vec<Schedule>>,
     panorama: Panorama,
@@ -146,6 +149,7 @@ impl<L: Link> Swarm<L> {
         Self {
             problem: *problem,
             deeds: vec![Deed::default(); links.len()],
+            told: vec![0.0; links.len()],
             links,
             positions,
             schedules: None,
@@ -181,6 +185,8 @@ impl<L: Link> Swarm<L> {
     pub fn act(&mut self, field: &[f32], target: &[f32], now_us: u64, force: &mut [f64]) {
         let (problem, size, count) = (&self.problem, self.group_size, self.groups.len());
         let period_us = problem.control_interval * 1e6;
+        let parts = if self.schedules.is_some() { PARTS } else { 1 };
+        let change = (problem.force_change() / parts as f64) as f32;
         self.panorama.take(&problem.sensors, field, target);
         let wide = self.panorama.overview();
         let mut common = Vec::new();
@@ -190,14 +196,14 @@ impl<L: Link> Swarm<L> {
             .groups
             .iter_mut()
             .zip(self.links.chunks_mut(size))
-            .zip(self.deeds.chunks_mut(size))
+            .zip(self.deeds.chunks_mut(size).zip(self.told.chunks_mut(size)))
             .zip(self.positions.chunks(size))
             .zip(schedules.chain(std::iter::repeat_with(Default::default)))
             .enumerate();
         side_by_side(
             count,
             groups,
-            |(index, ((((group, links), deeds), positions), schedules))| {
+            |(index, ((((group, links), (deeds, told)), positions), schedules))| {
                 group.force.fill(0.0);
                 group.cost = Cost::default();
                 let lost = &mut group.lost;
@@ -224,13 +230,23 @@ impl<L: Link> Swarm<L> {
                         fail(i, error);
                         None
                     });
+                    let reached = deeds[i].force;
                     deeds[i] = action.map_or_else(Deed::default, |a| Deed::of(&a, problem));
+                    told[i] = std::mem::replace(&mut deeds[i].force, reached);
                 }
-                for (position, deed) in positions.iter().zip(deeds) {
+                for (i, (position, deed)) in positions.iter().zip(deeds).enumerate() {
+                    deed.force = match deed.heard() {
+                        true => moved(deed.force, told[i], change),
+                        // Nobody holds a dead agent's actuator, slow as it may be.
+                        false => 0.0,
+                    };
                     let amplitudes = deed.amplitudes(problem);
                     if amplitudes != [0.0; MOST_COMPONENTS] {
                         group.cost.squared_effort += amplitudes.iter().map(|a| a * a).sum::<f64>();
-                        group.kernel.add(&mut group.force, *position, &amplitudes);
+                        let agent = index * size + i;
+                        group
+                            .kernel
+                            .act(&mut group.force, agent, *position, &amplitudes);
                     }
                 }
             },
@@ -322,6 +338,14 @@ fn side_by_side<G: Send>(
     }
 }
 
+/// Where a force that can change by so much is next on its way to another.
+fn moved(from: f32, to: f32, change: f32) -> f32 {
+    match (to - from).abs() <= change {
+        true => to,
+        false => from + change.copysign(to - from),
+    }
+}
+
 /// A coordinate that an agent can have.
 fn confined(problem: &Problem, axis: usize, x: f64) -> f64 {
     let [low, high] = problem.reach.map(|corner| corner[axis]);
@@ -345,6 +369,15 @@ mod tests {
         };
         let deed = Deed::of(&action, &PROBLEM);
         assert_eq!((deed.force, deed.velocity), (-40.0, [2.0, 0.0]));
+    }
+
+    #[test]
+    fn slow_actuators_get_there_in_steps_and_not_beyond() {
+        let way = |to: f32| move |from: &f32| Some(moved(*from, to, 0.4));
+        let up: Vec<f32> = std::iter::successors(Some(0.0), way(1.0)).take(5).collect();
+        assert_eq!(up, [0.0, 0.4, 0.8, 1.0, 1.0]);
+        assert_eq!(moved(1.0, -1.0, 0.5), 0.5);
+        assert_eq!(moved(0.3, -1.0, f32::INFINITY), -1.0);
     }
 
     #[test]

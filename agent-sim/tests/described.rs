@@ -1,5 +1,10 @@
 //! Fields that files describe, from the command line.
 
+use agent_sim::controller::{Controller, Experiment};
+use agent_sim::episode::Snapshot;
+use agent_sim::fault::Fault;
+use problem::test_set::EpisodeSet;
+use problem::{ErrorSensing, Proportional};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -166,6 +171,122 @@ fn described_sensors_act_in_every_run_and_are_replayed() {
         let again = printed(folder, &["replay", "out/run-mine"]);
         assert!(again.contains("bit for bit"), "{again}");
     }
+}
+
+/// What every agent's force is after each step under feedback that always asks for the most.
+fn forces(problem: &problem::Problem, faults: &[Fault]) -> Vec<Vec<f32>> {
+    let experiment = Experiment {
+        problem,
+        controller: Controller::Proportional(Proportional {
+            gain: 1e6,
+            sensing: ErrorSensing::Kernel,
+        }),
+        agents: problem.agents,
+        steps: 12,
+        faults,
+        seed: 1,
+    };
+    let episode = EpisodeSet::Fresh.episode(problem, 1, 0).unwrap();
+    let mut forces = Vec::new();
+    let mut watch = |now: &Snapshot<'_>| {
+        forces.push(now.deeds.iter().map(|deed| deed.force).collect());
+    };
+    experiment.run(&episode, &mut watch).unwrap();
+    forces
+}
+
+/// The template's force of 15 and interval of 0.1: with a rate of 40, steps of 4.
+#[test]
+fn forces_with_a_rate_go_in_steps_and_those_of_the_dead_are_gone_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let rate = [("force = 15 ", "rate = 40\nforce = 15 ")];
+    changed(folder.path(), "mine", "heat-2d", &rate);
+    let problem = problem::kit::load(&folder.path().join("mine.toml")).unwrap();
+    let all = forces(problem, &[]);
+    for agent in 0..problem.agents {
+        let course: Vec<f32> = all.iter().map(|step| step[agent]).collect();
+        assert_eq!(course[0], 0.0);
+        assert_eq!(course[1].abs(), 4.0, "{course:?}");
+        for pair in course.windows(2) {
+            assert!((pair[1] - pair[0]).abs() <= 4.0 + 1e-5, "{course:?}");
+        }
+    }
+    assert!(all.iter().flatten().any(|force| force.abs() == 15.0));
+    let crashed = forces(problem, &["crash,at=0.5".parse().unwrap()]);
+    // Farther from 0 than a step goes.
+    assert!(
+        crashed[6].iter().any(|force| force.abs() > 8.0),
+        "{crashed:?}"
+    );
+    assert!(crashed[7].iter().all(|force| *force == 0.0), "{crashed:?}");
+}
+
+/// Maps that say what bells of the template's width do are those bells, under feedback too, which asks
+/// maps what counts.
+#[test]
+fn measured_actuators_do_what_their_maps_say_and_there_are_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let places = [[4.0, 4.0], [4.0, 15.0], [15.0, 14.0], [9.0, 11.0]];
+    let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 41, 41), }\n";
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    for [x, y] in places {
+        for node in 0..41 * 41 {
+            let (dx, dy) = (0.5 * (node / 41) as f64 - x, 0.5 * (node % 41) as f64 - y);
+            let effect = (-(dx * dx + dy * dy) / (2.0 * 1.5 * 1.5)).exp();
+            bytes.extend((effect as f32).to_le_bytes());
+        }
+    }
+    std::fs::write(folder.join("maps.npy"), bytes).unwrap();
+    let list = format!("{{ list = {places:?} }}");
+    let listed = ("{ lattice = [4, 4] }", list.as_str());
+    changed(folder, "bells", "heat-2d", &[listed]);
+    let maps = ("width = 1.5 ", "influence = \"maps.npy\" ");
+    changed(folder, "maps", "heat-2d", &[listed, maps]);
+    let [bells, maps] = ["bells", "maps"]
+        .map(|name| problem::kit::load(&folder.join(format!("{name}.toml"))).unwrap());
+    let width = maps.actuation.width;
+    assert!((width / 1.5 - 1.0).abs() < 0.1, "{width}");
+    let [bells, maps] = [bells, maps].map(|problem| {
+        let experiment = Experiment {
+            problem,
+            controller: Controller::Proportional(Proportional {
+                gain: 3.0,
+                sensing: ErrorSensing::Kernel,
+            }),
+            agents: 4,
+            steps: 50,
+            faults: &[],
+            seed: 1,
+        };
+        let episode = EpisodeSet::Fresh.episode(problem, 1, 0).unwrap();
+        let score = experiment.run(&episode, &mut |_| {}).unwrap();
+        score.time_mean_error
+    });
+    assert!((maps / bells - 1.0).abs() < 0.01, "{maps} for {bells}");
+    for command in [&["run"][..], &["eval"], &["sweep"]] {
+        let more = ["maps.toml", "--gain", "1", "--agents", "5", "--controller"];
+        let more = if command == ["sweep"] {
+            &more[..5]
+        } else {
+            &more
+        };
+        let kind = if command == ["sweep"] {
+            &[][..]
+        } else {
+            &["proportional"]
+        };
+        let output = agent_sim(folder, &[command, more, kind].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && said.contains("--agents 4"),
+            "{said}"
+        );
+    }
+    let told = printed(folder, &["check", "maps.toml"]);
+    assert!(told.contains("as its map says"), "{told}");
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub struct Kernel {
     peak_on_grid: bool,
     /// The kernel's factor along each axis, for the agent at work.
     factors: [Vec<f64>; 2],
+    /// What each agent does instead, where that was measured.
+    maps: Option<Vec<Vec<f64>>>,
 }
 
 impl Kernel {
@@ -29,10 +31,25 @@ impl Kernel {
             ratio_of_ratios: [0, 1].map(|axis| (-2.0 * falloff * grid.spacing(axis).powi(2)).exp()),
             peak_on_grid: problem.actuation.peak_on_grid,
             factors: grid.points.map(|points| vec![1.0; points]),
+            maps: problem.kit.and_then(|kit| kit.influence(problem)),
         }
     }
 
-    /// Adds an agent's bump to each component of `force`, one amplitude per component.
+    /// Adds what agent number `agent` does to each component of `force`, one amplitude per component: its
+    /// bump, or what its map says.
+    pub fn act(&mut self, force: &mut [f64], agent: usize, position: [f64; 2], amplitudes: &[f64]) {
+        let Some(maps) = &self.maps else {
+            return self.add(force, position, amplitudes);
+        };
+        let components = force.chunks_exact_mut(self.grid.len()).zip(amplitudes);
+        for (component, &amplitude) in components.filter(|(_, amplitude)| **amplitude != 0.0) {
+            for (sum, effect) in component.iter_mut().zip(&maps[agent]) {
+                *sum += amplitude * effect;
+            }
+        }
+    }
+
+    /// Adds a bump to each component of `force`, one amplitude per component.
     pub fn add(&mut self, force: &mut [f64], position: [f64; 2], amplitudes: &[f64]) {
         for (axis, &x) in position.iter().enumerate().take(self.grid.axes) {
             self.fill_factor(axis, x);

@@ -398,6 +398,19 @@ pub enum BadProblem {
         /// A clause that lists what there is.
         known: String,
     },
+    /// Another number of agents than were measured.
+    #[error(
+        "{problem} knows what each of its {measured} actuators does by a map, and none for {agents} agents; \
+         give --agents {measured}, or the file a width in place of influence"
+    )]
+    Unmeasured {
+        /// Name of the problem.
+        problem: &'static str,
+        /// How many there are maps of.
+        measured: usize,
+        /// How many were asked for.
+        agents: usize,
+    },
     /// A value that makes no sense or that the solver is not made for.
     #[error("{name} ({meaning}) of {problem} can be from {low:e} to {high:e}, not {value}")]
     Coefficient {
@@ -542,6 +555,23 @@ impl Problem {
             gain: tuned.gain * share.min(1.0),
             ..tuned
         })
+    }
+
+    /// Whether there can be so many agents: any number, unless what each does was measured.
+    pub fn check_agents(&self, agents: usize) -> Result<(), BadProblem> {
+        match self.kit.is_some_and(Kit::has_influence) && agents != self.agents {
+            false => Ok(()),
+            true => Err(BadProblem::Unmeasured {
+                problem: self.name,
+                measured: self.agents,
+                agents,
+            }),
+        }
+    }
+
+    /// Largest change of a force in a control interval; infinite for instant actuators.
+    pub fn force_change(&self) -> f64 {
+        (self.kit).map_or(f64::INFINITY, |kit| kit.rate * self.control_interval)
     }
 
     /// What finds it again: its name, or the path of the file that describes it.

@@ -31,6 +31,8 @@ pub fn on_gpu(problem: &Problem) -> Result<(), NotImplemented> {
             !kit.sensor.is_faithful(),
             "sensors with a range or a quantisation",
         ),
+        (kit.rate.is_finite(), "forces with a rate"),
+        (kit.has_influence(), "influence maps"),
     ];
     match lacks.into_iter().find(|(has, _)| *has) {
         None => Ok(()),

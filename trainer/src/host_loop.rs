@@ -22,6 +22,8 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Mutex;
 
+/// Most actions of an agent: a force, and a velocity along each axis.
+const MOST_ACTIONS: usize = 3;
 /// Agents that share a matrix product.
 const GROUP_ROWS: usize = 32;
 
@@ -41,6 +43,8 @@ pub struct HostLoop<T: Real = f32> {
     score: Score<T>,
     /// What agents read the field with, where that is not the field itself.
     sensor: Option<Sensor>,
+    /// Largest change of a force in a step, where actuators are slow.
+    change: Option<T>,
     /// Traces of finished backward passes, to be written again.
     spare: Mutex<Vec<Trace<T>>>,
 }
@@ -211,6 +215,8 @@ struct Scratch<T> {
     /// [horizon, rows, outputs]: actions take effect after a delay, gradients come back before it.
     g_outputs: Vec<T>,
     g_applied: Vec<T>,
+    /// Gradient of the force that a slow actuator goes on from, [rows].
+    g_force: Vec<T>,
     /// Gradient of the later step's change of velocity, [rows, axes].
     g_change: Vec<T>,
     g_input: Vec<T>,
@@ -263,6 +269,9 @@ impl<T: Real> HostLoop<T> {
             actuators: Actuators::new(problem),
             field: Steps::new(problem, field),
             score: Score::new(problem, horizon),
+            change: Some(problem.force_change())
+                .filter(|change| change.is_finite())
+                .map(T::of),
             sensor: (problem.kit.map(|kit| kit.sensor)).filter(|sensor| !sensor.is_faithful()),
             spare: Mutex::default(),
         })
@@ -431,6 +440,7 @@ impl<T: Real> HostLoop<T> {
             (&mut s.g_offer, rows * network::offer_width(&self.shape)),
             (&mut s.g_outputs, horizon * rows * self.shape.outputs()),
             (&mut s.g_applied, rows * actions),
+            (&mut s.g_force, rows),
             (&mut s.g_change, rows * axes),
             (&mut s.g_input, rows * self.shape.inputs()),
             (&mut s.g_memory, rows * self.shape.memory),
@@ -547,7 +557,7 @@ impl<T: Real> HostLoop<T> {
             }
             let (done, doing) = applied.split_at_mut(step * rows * actions);
             let doing = &mut doing[..rows * actions];
-            self.act(group, step, (before, &*now.output), doing);
+            self.act(group, step, (before, &*now.output), (done, doing));
 
             self.amplitudes(doing, &mut s.amplitudes);
             self.force(group, step, s);
@@ -714,7 +724,13 @@ impl<T: Real> HostLoop<T> {
 
     /// What agents do: what they decided now, or some steps ago, within their limits; nothing after
     /// their end.
-    fn act(&self, group: &Group<T>, step: usize, (before, decided): (&[T], &[T]), doing: &mut [T]) {
+    fn act(
+        &self,
+        group: &Group<T>,
+        step: usize,
+        (before, decided): (&[T], &[T]),
+        (done, doing): (&[T], &mut [T]),
+    ) {
         let crew = &group.rows;
         let (rows, actions) = (crew.all(), self.shape.actions);
         let slab = rows * network::activation_width(&self.shape);
@@ -730,11 +746,38 @@ impl<T: Real> HostLoop<T> {
                     network::activations(&self.shape, rows, &before[(step - delay) * slab..]).output
                 }
             };
-            self.motion.saturate(self.decided(output, row), action);
-            if trial.actuator_noise > 0.0 && self.motion.has_force() {
-                let index = (step * trial.agents() + agent) as u64;
-                let off = trial.actuator_noise * noise(!trial.noise_seed, index);
-                action[0] += T::of(off);
+            self.command(trial, (step, agent), self.decided(output, row), action);
+            if let Some(change) = self.change {
+                let reached = self.reached(done, step, row);
+                action[0] = moved(reached, action[0], change);
+            }
+        }
+    }
+
+    /// What an actuator is told.
+    fn command(
+        &self,
+        trial: &Trial,
+        (step, agent): (usize, usize),
+        decided: &[T],
+        action: &mut [T],
+    ) {
+        self.motion.saturate(decided, action);
+        if trial.actuator_noise > 0.0 && self.motion.has_force() {
+            let index = (step * trial.agents() + agent) as u64;
+            let off = trial.actuator_noise * noise(!trial.noise_seed, index);
+            action[0] += T::of(off);
+        }
+    }
+
+    /// The force before a step, of what was done in all steps so far.
+    fn reached(&self, done: &[T], step: usize, row: usize) -> T {
+        let actions = self.shape.actions;
+        match step.checked_sub(1) {
+            None => T::ZERO,
+            Some(last) => {
+                let rows = done.len() / step;
+                done[last * rows + row * actions]
             }
         }
     }
@@ -857,7 +900,7 @@ impl<T: Real> HostLoop<T> {
                 (position, reached.actions),
                 s,
             );
-            self.decisions_adjoint(group, step, activations, s);
+            self.decisions_adjoint(group, step, activations, applied, s);
             match &pilot.network {
                 Some(network) => {
                     let memory = &memories[step * rows * self.shape.memory..];
@@ -996,6 +1039,7 @@ impl<T: Real> HostLoop<T> {
         group: &Group<T>,
         step: usize,
         activations: &[T],
+        applied: &[T],
         s: &mut Scratch<T>,
     ) {
         let crew = &group.rows;
@@ -1006,12 +1050,25 @@ impl<T: Real> HostLoop<T> {
                 &group.trials[e],
                 &mut s.g_applied[row * actions..][..actions],
             );
+            let later = std::mem::take(&mut s.g_force[row]);
             if trial.delay > step || step >= trial.dies_at[agent] {
                 continue;
             }
             let then = step - trial.delay;
             let decided = network::activations(&self.shape, rows, &activations[then * slab..]);
             let output = self.decided(decided.output, row);
+            if let Some(change) = self.change {
+                // The later step went on from this force.
+                g[0] += later;
+                let done = &applied[..step * rows * actions];
+                let reached = self.reached(done, step, row);
+                let mut told = [T::ZERO; MOST_ACTIONS];
+                self.command(trial, (step, agent), output, &mut told[..actions]);
+                if moved(reached, told[0], change) != told[0] {
+                    // It stands where it could get to, whatever it was told.
+                    s.g_force[row] = std::mem::replace(&mut g[0], T::ZERO);
+                }
+            }
             self.motion.saturate_adjoint(output, g);
             let at = (then * rows + row + 1) * self.shape.outputs() - actions;
             s.g_outputs[at..][..actions].copy_from_slice(g);
@@ -1157,6 +1214,7 @@ impl<T: Real> Trace<T> {
                 g_offer: Vec::new(),
                 g_outputs: Vec::new(),
                 g_applied: Vec::new(),
+                g_force: Vec::new(),
                 g_change: Vec::new(),
                 g_input: Vec::new(),
                 g_memory: Vec::new(),
@@ -1172,6 +1230,7 @@ impl<T: Real> Scratch<T> {
             &mut self.g_next,
             &mut self.g_positions,
             &mut self.g_change,
+            &mut self.g_force,
             &mut self.g_outputs,
             &mut self.g_memory,
             &mut self.g_offer,
@@ -1229,6 +1288,15 @@ fn around<T>(values: &mut [T], step: usize, size: usize) -> (&[T], &mut [T]) {
 fn kept<T: Real>(memory: T, push: T, gate: T) -> T {
     let leak = T::of(f64::from(LEAK)) * (T::ONE + gate);
     T::of(f64::from(GAIN)).fused(push, memory - leak * memory)
+}
+
+/// Where a force that can change by so much is next on its way to another.
+fn moved<T: Real>(from: T, to: T, change: T) -> T {
+    match to - from {
+        up if up > change => from + change,
+        down if down < -change => from - change,
+        _ => to,
+    }
 }
 
 /// Adds sensor noise to what agents see.

@@ -352,6 +352,9 @@ impl Trainer {
         let sizes = &config.hardening.agents;
         for size in sizes {
             size.check(problem.grid.axes).context("--agents")?;
+            for agents in size.telling(problem.grid.axes, problem.agents) {
+                problem.check_agents(agents)?;
+            }
         }
         let most = sizes.iter().map(|size| size.most()).max();
         let agents = most.context("a training needs a swarm size")?;

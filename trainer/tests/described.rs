@@ -341,15 +341,26 @@ impl Pen {
     fn agents(&mut self, text: &mut String) {
         let [width, force] = [self.between(0.1, 0.4), self.between(0.5, 5.0)];
         let driven = self.any(self.names);
-        _ = writeln!(
-            text,
-            "[actuators]\nfield = \"{driven}\"\nwidth = {width}\nforce = {force}"
-        );
-        if self.chance(0.4) {
+        _ = writeln!(text, "[actuators]\nfield = \"{driven}\"\nforce = {force}");
+        if self.chance(0.3) {
+            // Across its whole range in some of the steps of an episode.
+            let rate = self.between(2.0, 20.0) * force / self.length;
+            _ = writeln!(text, "rate = {rate}");
+        }
+        let listed = self.chance(0.5);
+        let list: Vec<String> = (0..self.count(2, 4)).map(|_| self.seat()).collect();
+        let measured = listed && self.chance(0.4);
+        if measured {
+            let shape: Vec<usize> = [list.len()].into_iter().chain(self.map_shape()).collect();
+            let name = self.map(&shape, |pen, _| pen.between(-0.3, 1.0));
+            _ = writeln!(text, "influence = \"{name}\"");
+        } else {
+            _ = writeln!(text, "width = {width}");
+        }
+        if !measured && self.chance(0.4) {
             _ = writeln!(text, "speed = {}", self.between(0.2, 2.0));
         }
-        if self.chance(0.5) {
-            let list: Vec<String> = (0..self.count(2, 4)).map(|_| self.seat()).collect();
+        if listed {
             _ = writeln!(text, "places = {{ list = [{}] }}", list.join(", "));
         } else {
             let counts: Vec<usize> = (0..self.axes).map(|_| self.count(1, 3)).collect();
@@ -541,6 +552,11 @@ fn most_drawn_files_describe_problems_and_refusals_name_the_place() {
         ("cut-out", has(&|p| !p.kit.unwrap().cuts.is_empty())),
         ("mask", has(&|p| p.kit.unwrap().mask.is_some())),
         ("range", has(&|p| !p.coefficients.is_empty())),
+        ("rates", has(&|p| p.force_change().is_finite())),
+        (
+            "measured actuators",
+            has(&|p| p.kit.unwrap().has_influence()),
+        ),
         ("keep-out", has(&|p| !p.keep_out.is_empty())),
         (
             "limited sensors",
@@ -769,7 +785,8 @@ fn lively(shape: &Shape) -> Vec<f32> {
 fn trials(problem: &Problem, other: problem::coefficient::Coefficients) -> Vec<Trial> {
     let episode = |k: u64| (problem.draw)(problem, &mut episode_rng(11, k));
     let agents = problem.agents;
-    let sizes = [agents, agents, agents + 1];
+    let more = agents + usize::from(problem.check_agents(agents + 1).is_ok());
+    let sizes = [agents, agents, more];
     let mut trials: Vec<Trial> = (0..3)
         .map(|k| Trial::plain(problem, sizes[k as usize], episode(k)))
         .collect();
@@ -899,12 +916,15 @@ fn loops_make_the_errors_of_the_truth() {
         let mut stepper = (problem.stepper)(problem, 1);
         let mut kernel = Kernel::new(problem);
         let mut errors = Vec::new();
+        let (mut reached, change) = (vec![0.0; problem.agents], problem.force_change());
         for (step, plan) in plan.chunks(problem.agents).enumerate() {
             let mut force = vec![0.0; state.len()];
-            for (place, before) in trial.start.iter().zip(plan) {
+            for (agent, (place, before)) in trial.start.iter().zip(plan).enumerate() {
+                let told = problem.actuation.force_max * before.tanh();
+                reached[agent] += (told - reached[agent]).clamp(-change, change);
                 let mut amplitudes = vec![0.0; problem.components()];
-                amplitudes[problem.driven_field()] = problem.actuation.force_max * before.tanh();
-                kernel.add(&mut force, *place, &amplitudes);
+                amplitudes[problem.driven_field()] = reached[agent];
+                kernel.act(&mut force, agent, *place, &amplitudes);
             }
             for push in &episode.pushes {
                 for (force, field) in force.iter_mut().zip(&push.field) {
@@ -928,6 +948,18 @@ fn loops_make_the_errors_of_the_truth() {
         }
     }
     assert!(seen >= 20, "{seen}");
+}
+
+#[test]
+fn what_kernels_have_no_form_of_is_refused_by_name() {
+    for problem in &DRAWN.problems {
+        let kit = problem.kit.unwrap();
+        let special = !kit.sensor.is_faithful() || kit.rate.is_finite() || kit.has_influence();
+        let refused = described::on_gpu(problem).err();
+        assert_eq!(refused.is_some(), special, "{}", problem.name);
+        let said = refused.map_or(String::new(), |refused| refused.to_string());
+        assert!(!special || said.contains("--backend flex"), "{said}");
+    }
 }
 
 #[test]

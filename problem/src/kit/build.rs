@@ -195,6 +195,10 @@ impl Builder<'_> {
             .map(|push| self.push(push, &names, &domain, length))
             .collect::<Checked<Vec<Push>>>()?;
         let (places, velocity_max) = self.actuators(&file, &domain)?;
+        let (width, influence) = self.reach(&file, &grid, &places)?;
+        let rate = (file.actuators.rate.as_ref()).map_or(Ok(f64::INFINITY), |rate| {
+            self.positive(rate, "actuators.rate")
+        })?;
         let kept_out = self.keep_out(&file, &grid, &cuts, velocity_max > 0.0)?;
         let discs = kept_out.iter().filter_map(|(_, stand)| stand.as_ref());
         let keep_out: Vec<Disc> = discs.flat_map(|stand| stand.discs.clone()).collect();
@@ -259,6 +263,8 @@ impl Builder<'_> {
             driven,
             cuts,
             mask,
+            rate,
+            influence,
             kept_out,
             scheme: file.time.scheme,
             sensor,
@@ -302,7 +308,7 @@ impl Builder<'_> {
             reach: [[0.0; 2], size],
             actuation: Actuation {
                 drives: Drives::Source,
-                width: self.positive(&file.actuators.width, "actuators.width")?,
+                width,
                 peak_on_grid: false,
                 force_max: self.positive(&file.actuators.force, "actuators.force")?,
                 velocity_max,
@@ -1597,6 +1603,69 @@ impl Builder<'_> {
         Ok((places, speed))
     }
 
+    /// How far actuators reach, and maps of what each does where there are any.
+    fn reach(&self, file: &File, grid: &Grid, places: &Places) -> Checked<(f64, Option<Vec<Map>>)> {
+        let file::Actuators {
+            width,
+            influence,
+            speed,
+            places: at,
+            ..
+        } = &file.actuators;
+        let said = match (width, influence) {
+            (Some(width), None) => return Ok((self.positive(width, "actuators.width")?, None)),
+            (None, Some(said)) => said,
+            (Some(width), Some(_)) => {
+                let what = "influence says what actuators do; leave width out";
+                return Err(self.wrong(width.span(), what));
+            }
+            (None, None) => {
+                let what =
+                    "say what actuators do under [actuators]: width = …, or influence = \"….npy\"";
+                return Err(self.wrong(file.actuators.force.span(), what));
+            }
+        };
+        let Places::List(list) = places else {
+            let what = "maps are of actuators one by one: with influence, write places = { list = [[x, y], …] }";
+            return Err(self.wrong(at.span(), what));
+        };
+        if let Some(speed) = speed {
+            let what = "maps are of actuators that stay where they are; leave speed out, or give a width in place of influence";
+            return Err(self.wrong(speed.span(), what));
+        }
+        let array = self.array(said, grid, &[list.len()])?;
+        let mut points = [1, 1];
+        points[..grid.axes].copy_from_slice(&array.shape[1..]);
+        let from = Grid { points, ..*grid };
+        let (mut maps, mut widths) = (Vec::new(), 0.0);
+        let each = array.values.chunks_exact(points[0] * points[1]);
+        for (k, (values, place)) in each.zip(list).enumerate() {
+            let sizes = values.iter().map(|v| f64::from(v.abs()));
+            let spread = sizes.clone().enumerate();
+            let spread: f64 = spread
+                .map(|(node, size)| size * grid.distance(*place, from.place(node)).powi(2))
+                .sum();
+            let whole: f64 = sizes.sum();
+            if !(whole > 0.0 && spread.is_finite()) {
+                let what = format!(
+                    "{}: map {} of {} has no effect anywhere, or one that is no number",
+                    said.get_ref(),
+                    k + 1,
+                    list.len()
+                );
+                return Err(self.wrong(said.span(), what));
+            }
+            // As wide as a bell of that spread; no narrower than the map can tell.
+            let least = 0.25 * from.spacing(0).powi(2);
+            widths += (spread / whole / grid.axes as f64).max(least).sqrt();
+            maps.push(Map::Values {
+                points,
+                values: values.to_vec(),
+            });
+        }
+        Ok((widths / list.len() as f64, Some(maps)))
+    }
+
     /// Finds as few steps of the solver as are stable and resolve what fields do, pushed about by agents.
     fn solver_steps(&self, file: &File, problem: &mut Problem) -> Checked<()> {
         let at = file.time.interval.span();
@@ -1690,7 +1759,7 @@ fn tried(problem: &Problem) -> Option<Tried> {
     {
         let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
         amplitudes[problem.driven_field()] = 0.5 * sign * problem.actuation.force_max;
-        kernel.add(&mut pushes, place, &amplitudes);
+        kernel.act(&mut pushes, k, place, &amplitudes);
     }
     for push in &episode.pushes {
         let most = push

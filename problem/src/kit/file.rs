@@ -292,9 +292,13 @@ pub struct Actuators {
     /// The field they act on; the first unless said.
     pub field: Option<Said<String>>,
     /// Standard deviation of what they do around them.
-    pub width: Said<f64>,
+    pub width: Option<Said<f64>>,
+    /// Or a file of what each of a list of them does to the field per unit of force, [actuators, points…].
+    pub influence: Option<Said<String>>,
     /// Largest force, in the field's unit per time.
     pub force: Said<f64>,
+    /// Largest change of the force per time; they are instant unless said.
+    pub rate: Option<Said<f64>>,
     /// Largest speed; they stay where they are unless said.
     pub speed: Option<Said<f64>>,
     /// Where they are, or begin.

@@ -59,6 +59,10 @@ pub struct Kit {
     pub mask: Option<Mask>,
     /// The solver's order in time.
     pub scheme: Scheme,
+    /// Largest change of a force per time; infinite for instant actuators.
+    pub rate: f64,
+    /// What each actuator does to the field per unit of force, where that was measured.
+    influence: Option<Vec<Map>>,
     /// What mobile agents keep out of, by name, with the discs that stand for it; none of a cut-out for
     /// which there are too few.
     pub kept_out: Vec<(String, Option<Stand>)>,
@@ -168,6 +172,21 @@ impl Kit {
     /// Number of fields.
     pub fn fields(&self) -> usize {
         self.described.len()
+    }
+
+    /// What each actuator does per unit of force at every node of the problem's grid, where that was
+    /// measured: [actuators][nodes].
+    pub fn influence(&self, problem: &Problem) -> Option<Vec<Vec<f64>>> {
+        let maps = self.influence.as_ref()?.iter();
+        Some(
+            maps.map(|map| self.mapped(problem, &problem.grid, map))
+                .collect(),
+        )
+    }
+
+    /// Whether it was measured.
+    pub fn has_influence(&self) -> bool {
+        self.influence.is_some()
     }
 
     /// The domain on a grid.

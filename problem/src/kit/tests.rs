@@ -323,6 +323,25 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
             27,
             &["actuators.force must be positive"],
         ),
+        (
+            "force = 2",
+            "force = 2\nrate = 0",
+            28,
+            &["actuators.rate must be positive"],
+        ),
+        ("width = 0.2", "", 27, &["width", "influence"]),
+        (
+            "force = 2",
+            "force = 2\ninfluence = \"none.npy\"",
+            26,
+            &["leave width out"],
+        ),
+        (
+            "width = 0.2",
+            "influence = \"none.npy\"",
+            26,
+            &["cannot read none.npy"],
+        ),
         // A wall, and one shape more than there are discs for.
         (
             "force = 2",
@@ -601,6 +620,62 @@ fn arrays_of_another_shape_are_refused() {
     let start = with("initial = 0.3", "initial = { file = \"plain.npy\" }");
     let said = described(&file, &start).unwrap_err().to_string();
     assert!(said.contains("[samples, x, y]"), "{said}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Measured actuators: one by one, where they are, as many as there are maps.
+#[test]
+fn influence_maps_say_what_each_of_a_list_of_actuators_does() {
+    let folder = folder("influence");
+    let file = folder.join("plate.toml");
+    let bell = |k: usize, [x, y]: [f64; 2]| {
+        let [a, b] = [[0.1, 0.1], [0.9, 1.9]][k];
+        (-((x - a).powi(2) + (y - b).powi(2)) / (2.0 * 0.2 * 0.2)).exp()
+    };
+    // Twice as fine as the grid.
+    let place = |node: usize| [(node / 41) as f64 * 0.05, (node % 41) as f64 * 0.05];
+    let maps = |count: usize| -> Vec<f32> {
+        let all = (0..count).flat_map(|k| (0..21 * 41).map(move |node| (k, node)));
+        all.map(|(k, node)| bell(k % 2, place(node)) as f32)
+            .collect()
+    };
+    std::fs::write(folder.join("maps.npy"), npy("(2, 21, 41)", &maps(2))).unwrap();
+    std::fs::write(folder.join("three.npy"), npy("(3, 21, 41)", &maps(3))).unwrap();
+    std::fs::write(folder.join("none.npy"), npy("(2, 4, 4)", &[0.0; 32])).unwrap();
+    let text = |name: &str| with("width = 0.2", &format!("influence = \"{name}\""));
+    let problem = described(&file, &text("maps.npy")).unwrap();
+    assert!((0.1..0.3).contains(&problem.actuation.width), "{problem:?}");
+    let mut kernel = crate::actuate::Kernel::new(problem);
+    for k in 0..2 {
+        let mut force = vec![1.0; problem.grid.len()];
+        kernel.act(&mut force, k, [0.1, 0.1], &[-3.0]);
+        for (node, force) in force.iter().enumerate() {
+            let expected = 1.0 - 3.0 * bell(k, problem.grid.place(node));
+            assert!((force - expected).abs() < 1e-6, "{k}: {node}");
+        }
+    }
+    assert!(problem.check_agents(2).is_ok());
+    let said = problem.check_agents(3).unwrap_err().to_string();
+    assert!(said.contains("--agents 2"), "{said}");
+    let lattice = |text: String| {
+        let list = "{ list = [[0.1, 0.1], [0.9, 1.9]] }";
+        text.replace(list, "{ lattice = [1, 2] }")
+    };
+    for (text, line, words) in [
+        (text("three.npy"), 26, "[2, x, y]"),
+        (text("none.npy"), 26, "map 1 of 2 has no effect"),
+        (lattice(text("maps.npy")), 28, "places = { list"),
+        (
+            text("maps.npy").replace("force = 2", "force = 2\nspeed = 1"),
+            28,
+            "leave speed out",
+        ),
+    ] {
+        let bad = described(&file, &text).unwrap_err();
+        assert_one_sentence(&bad);
+        assert!(bad.to_string().contains(words), "{bad}");
+        assert_eq!(bad.line, Some(line), "{bad}");
+    }
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -251,14 +251,27 @@ impl Kit {
             .map(|axis| short(window * problem.grid.spacing(axis)))
             .collect();
         format!(
-            "{} {}; each pushes by up to ±{} {unit}/{time} within about {} {length}, and sees {} points, {} {length}, around it",
+            "{} {}; each pushes by up to ±{} {unit}/{time}{}{}, and sees {} points, {} {length}, around it",
             problem.agents,
             match actuation.velocity_max {
                 0.0 => "that stay where they are".to_owned(),
                 speed => format!("that move at up to {} {length}/{time}", short(speed)),
             },
             short(actuation.force_max),
-            short(actuation.width),
+            match self.has_influence() {
+                true => format!(
+                    " as its map says, which is as wide as a bell of {} {length}",
+                    short(actuation.width)
+                ),
+                false => format!(" within about {} {length}", short(actuation.width)),
+            },
+            match self.rate.is_finite() {
+                true => format!(
+                    ", from none to all in {} {time}",
+                    short(actuation.force_max / self.rate)
+                ),
+                false => String::new(),
+            },
             problem.sensing.window,
             sees.join(" × "),
         )

@@ -24,6 +24,8 @@ pub struct Actuators<T> {
     /// Length of the ring, if it is one.
     period: [Option<T>; 2],
     peak_on_grid: bool,
+    /// What each agent does instead, where that was measured, [agents, grid].
+    maps: Option<Vec<T>>,
 }
 
 /// Buffers for the agents of one episode; [`Actuators::fit`] gives them their size.
@@ -71,6 +73,8 @@ impl<T: Real> Actuators<T> {
             precision: T::of(problem.actuation.width.powi(-2)),
             period: [ring(0), ring(1)],
             peak_on_grid: problem.actuation.peak_on_grid,
+            maps: (problem.kit.and_then(|kit| kit.influence(problem)))
+                .map(|maps| maps.into_iter().flatten().map(T::of).collect()),
         }
     }
 
@@ -122,8 +126,9 @@ impl<T: Real> Actuators<T> {
         let grid = self.points[0] * self.points[1];
         forcing.fill(T::ZERO);
         for (c, forcing) in forcing.chunks_exact_mut(grid).enumerate() {
-            if self.axes == 1 {
-                let kernels = kernels.values[0].chunks_exact(grid);
+            if self.axes == 1 || self.maps.is_some() {
+                let kernels = self.maps.as_ref().unwrap_or(&kernels.values[0]);
+                let kernels = kernels.chunks_exact(grid);
                 let amplitudes = amplitudes[c..].iter().step_by(self.components);
                 for (&u, kernel) in amplitudes.zip(kernels) {
                     add_scaled(self.arch, u, kernel, forcing);
@@ -153,6 +158,16 @@ impl<T: Real> Actuators<T> {
         mut g_positions: Option<&mut [T]>,
     ) {
         let (arch, [n0, n1], axes) = (self.arch, self.points, self.axes);
+        if let Some(maps) = &self.maps {
+            // Who is measured stays: places have no gradient.
+            for (c, g) in g_forcing.chunks_exact(n0 * n1).enumerate() {
+                let pulls = g_amplitudes[c..].iter_mut().step_by(self.components);
+                for (pull, map) in pulls.zip(maps.chunks_exact(n0 * n1)) {
+                    *pull = felt(arch, g, map, map).0;
+                }
+            }
+            return;
+        }
         for (c, g) in g_forcing.chunks_exact(n0 * n1).enumerate() {
             let Kernels {
                 values,

@@ -76,6 +76,7 @@ pub fn run(arguments: Arguments, entries: &Entries) -> Result<()> {
     }
     let episodes = set.episodes(&problem, arguments.seed, count)?;
     let agents = arguments.agents.map_or(problem.agents, |n| n as usize);
+    problem.check_agents(agents)?;
     if let Some(share) = arguments.crash.filter(|share| !(0.0..=1.0).contains(share)) {
         bail!("--crash {share} is not a share from 0 to 1; try 0.3");
     }

@@ -76,9 +76,10 @@ fn pushes(problem: &Problem) -> Vec<Vec<f64>> {
     amplitudes[problem.driven_field()] = 1.0;
     (problem.placement)(problem, problem.agents)
         .into_iter()
-        .map(|place| {
+        .enumerate()
+        .map(|(agent, place)| {
             let mut push = vec![0.0; problem.state_len()];
-            kernel.add(&mut push, place, &amplitudes);
+            kernel.act(&mut push, agent, place, &amplitudes);
             push
         })
         .collect()

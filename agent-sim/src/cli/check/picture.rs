@@ -180,9 +180,36 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
+/// Where an actuator does more than at one standard deviation of a bell: three fifths of the most.
+fn strongest(svg: &mut String, problem: &Problem, plot: &Plot, map: &[f64]) {
+    let most = map.iter().fold(0.0, |most: f64, m| most.max(m.abs()));
+    let size = |axis: usize| plot.scale * problem.grid.spacing(axis);
+    let (width, height) = match plot.line {
+        true => (size(0), BAND),
+        false => (size(0), size(1)),
+    };
+    for (node, effect) in map.iter().enumerate() {
+        if effect.abs() < 0.6 * most {
+            continue;
+        }
+        let (x, y) = plot.at(problem.grid.place(node));
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"#2f6db5\" fill-opacity=\"0.18\"/>",
+            x - 0.5 * width,
+            y - 0.5 * height,
+        );
+    }
+}
+
 fn agents(svg: &mut String, problem: &Problem, plot: &Plot) {
     let places = (problem.placement)(problem, problem.agents);
-    let reach = plot.scale * problem.actuation.width;
+    let measured = problem.kit.is_some_and(Kit::has_influence);
+    // Maps show themselves.
+    let reach = match measured {
+        true => 0.0,
+        false => plot.scale * problem.actuation.width,
+    };
     for disc in problem.keep_out {
         let shape = Shape::Disc {
             centre: disc.centre,
@@ -194,6 +221,10 @@ fn agents(svg: &mut String, problem: &Problem, plot: &Plot) {
             plot,
             "fill=\"none\" stroke=\"#c03028\" stroke-dasharray=\"6 4\"",
         );
+    }
+    let maps = problem.kit.and_then(|kit| kit.influence(problem));
+    for map in maps.iter().flatten() {
+        strongest(svg, problem, plot, map);
     }
     for &place in &places {
         let (x, y) = plot.at(place);
