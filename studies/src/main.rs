@@ -2,10 +2,11 @@
 
 use anyhow::bail;
 use clap::Parser;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use studies::provenance::{Provenance, revision};
 use studies::study::ALL;
+use studies::study::own_field::OwnField;
 use studies::write::Pages;
 use studies::{Mode, Scope, Study, runner};
 
@@ -23,7 +24,10 @@ Examples:
   reproduce --full cardinality failure       these two
   reproduce --quick --policies runs/new      other policies: PROBLEM.policy in that folder
   reproduce --full regret --policies runs/new --out out/new
-                                             their errors, cell by cell beside the best known"
+                                             their errors, cell by cell beside the best known
+  reproduce --problem my-plate.toml          a field of your own: swarm sizes, failures, noise
+  reproduce --problem my-plate.toml --policy my.policy --full failure
+                                             one of these, with a policy that lies elsewhere"
 )]
 struct Cli {
     /// Few points and episodes [default]
@@ -35,7 +39,8 @@ struct Cli {
     /// Studies to make [default: all]
     #[arg(value_name = "STUDY", value_parser = named)]
     studies: Vec<Named>,
-    /// Folder for the results [default: docs/results, out/results-quick with --quick]
+    /// Folder for the results [default: docs/results, out/results-quick with --quick,
+    /// out/results-NAME with --problem]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Folder for finished cells and drawn episodes
@@ -44,6 +49,13 @@ struct Cli {
     /// Folder with PROBLEM.policy of each problem [default: the shipped policies]
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,
+    /// File that describes a field of your own, to study in place of the published problems:
+    /// cardinality, failure, noise
+    #[arg(long, value_name = "FILE", conflicts_with = "policies")]
+    problem: Option<PathBuf>,
+    /// Its policy [default: the one beside the file, if there is one]
+    #[arg(long, value_name = "FILE", requires = "problem")]
+    policy: Option<PathBuf>,
     /// Seed of fresh episodes and of faults
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -84,6 +96,10 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
             .num_threads(count)
             .build_global()?,
     }
+    let commit = cli.commit.clone().unwrap_or_else(revision);
+    if let Some(file) = &cli.problem {
+        return run_own(cli, file, commit);
+    }
     let (mode, out) = match cli.full {
         true => (Mode::Full, "docs/results"),
         false => (Mode::Quick, "out/results-quick"),
@@ -97,9 +113,32 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
             cli.studies.is_empty() || asked.clone().any(|Named(s)| s.name() == study.name())
         })
         .collect();
-    let commit = cli.commit.clone().unwrap_or_else(revision);
     let scope = Scope::new(mode, cli.seed, cli.policies.clone(), commit);
     let provenance = Provenance::here(&scope)?;
+    let pages = Pages::new(&out)?;
+    runner::run(&chosen, &scope, &provenance, &cli.cache, &pages)?;
+    println!("{}", out.join("README.md").display());
+    Ok(())
+}
+
+/// The studies of a field of one's own.
+fn run_own(cli: &Cli, file: &Path, commit: String) -> anyhow::Result<()> {
+    let field = OwnField::read(file, cli.policy.as_deref())?;
+    let asked: Vec<&str> = cli
+        .studies
+        .iter()
+        .map(|Named(study)| study.name())
+        .collect();
+    let studies = field.studies(&asked)?;
+    let chosen: Vec<&dyn Study> = studies.iter().map(|study| &**study).collect();
+    let mode = match cli.full {
+        true => Mode::Full,
+        false => Mode::Quick,
+    };
+    let scope = Scope::new(mode, cli.seed, None, commit);
+    let provenance = Provenance::of_file(&scope, &file.display().to_string(), &field);
+    let usual = PathBuf::from(format!("out/results-{}", field.problem().name));
+    let out = cli.out.clone().unwrap_or(usual);
     let pages = Pages::new(&out)?;
     runner::run(&chosen, &scope, &provenance, &cli.cache, &pages)?;
     println!("{}", out.join("README.md").display());

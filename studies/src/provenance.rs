@@ -1,5 +1,6 @@
 //! What every result names: how it came about.
 
+use crate::study::own_field::OwnField;
 use crate::{Mode, Scope};
 use std::process::Command;
 
@@ -19,6 +20,8 @@ pub struct Provenance {
     pub machine: String,
     /// Problem and hash of its policy.
     pub policies: Vec<(&'static str, String)>,
+    /// The file that results are about, where they are about one.
+    pub file: Option<String>,
 }
 
 impl Provenance {
@@ -34,7 +37,23 @@ impl Provenance {
             mode: scope.mode,
             machine: machine(),
             policies,
+            file: None,
         })
+    }
+
+    /// That of a run about a field of one's own.
+    pub fn of_file(scope: &Scope, file: &str, field: &OwnField) -> Self {
+        let policy = field.policy().map(|policy| policy.hash());
+        Self {
+            seed: scope.seed,
+            commit: scope.commit.clone(),
+            mode: scope.mode,
+            machine: machine(),
+            policies: (policy.into_iter())
+                .map(|hash| (field.problem().name, hash))
+                .collect(),
+            file: Some(file.to_owned()),
+        }
     }
 
     /// In lines, for tables.

@@ -5,6 +5,7 @@ use crate::findings::Findings;
 use crate::provenance::Provenance;
 use crate::shelf::{Draw, Shelf};
 use crate::store::{Store, address};
+use crate::study::ALL;
 use crate::write::Pages;
 use crate::{Scope, Study};
 use anyhow::{Context, bail};
@@ -78,7 +79,11 @@ pub fn run(
         tell(&bar, &format!("{}: {}", study.name(), findings.verdict()));
     }
     bar.finish_and_clear();
-    pages.write_index(provenance)
+    // Pages of the published problems may be there from other runs.
+    match provenance.file {
+        None => pages.write_index(ALL, provenance),
+        Some(_) => pages.write_index(studies, provenance),
+    }
 }
 
 /// Cells that are not stored, each once, the dearest first: cheap ones fill the gaps at the end.

@@ -3,7 +3,7 @@
 use crate::Mode;
 use crate::findings::Findings;
 use crate::provenance::Provenance;
-use crate::study::{ALL, Study};
+use crate::study::Study;
 use artifacts::output::OutputFolder;
 use std::path::Path;
 
@@ -69,13 +69,17 @@ impl Pages {
         Ok(())
     }
 
-    /// Writes the index of all studies whose page is there.
-    pub fn write_index(&self, provenance: &Provenance) -> anyhow::Result<()> {
+    /// Writes the index of those of these studies whose page is there.
+    pub fn write_index(
+        &self,
+        studies: &[&dyn Study],
+        provenance: &Provenance,
+    ) -> anyhow::Result<()> {
         let mut text = String::from(
             "# Results\n\nEvery figure here is measured by `cargo xtask reproduce`; no page is written by hand.\n\n\
              | study | | |\n| --- | --- | --- |\n",
         );
-        for study in ALL {
+        for study in studies {
             let name = study.name();
             let page = std::fs::read_to_string(self.0.path().join(format!("{name}.md")));
             let Ok(page) = page else { continue };
@@ -93,8 +97,10 @@ impl Pages {
 }
 
 fn footer(study: &str, provenance: &Provenance) -> String {
+    let file = provenance.file.as_ref();
+    let file = file.map_or(String::new(), |file| format!("--problem {file} "));
     let command = format!(
-        "`cargo xtask reproduce --{} {study}",
+        "`cargo xtask reproduce --{} {file}{study}",
         provenance.mode.name()
     );
     let mut text = format!("---\n\n{}`\n\n", command.trim_end());

@@ -101,3 +101,56 @@ fn a_quick_run_leaves_pages_tables_and_pictures_of_every_study() {
     }
     assert_eq!(read("README.md"), index);
 }
+
+/// Runs the studies of a described field; whether it worked, and what was said on standard error.
+fn own_field(folder: &Path, file: &Path, more: &[&str]) -> (bool, String) {
+    let mut reproduce = Command::new(env!("CARGO_BIN_EXE_reproduce"));
+    reproduce.arg("--problem").arg(file).args(more);
+    reproduce.args(["--commit", "tested", "--out"]);
+    reproduce.arg(folder.join("results"));
+    let output = reproduce.arg("--cache").arg(folder.join("cache")).output();
+    let output = output.unwrap();
+    (
+        output.status.success(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+/// Disturbances included, which files of episodes would not hold.
+#[test]
+fn a_described_field_gets_the_studies_that_make_sense_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/fields");
+    let file = examples.join("board-cooling.toml");
+    let (worked, said) = own_field(folder, &file, &[]);
+    assert!(worked, "{said}");
+    let results = folder.join("results");
+    let index = std::fs::read_to_string(results.join("README.md")).unwrap();
+    for name in ["cardinality", "failure", "noise"] {
+        assert!(index.contains(&format!("({name}.md)")), "{index}");
+        let read = |end: &str| std::fs::read_to_string(results.join(format!("{name}{end}")));
+        check_csv(name, &read(".csv").unwrap());
+        assert!(read("-errors.svg").unwrap().contains("</svg>"));
+        let page = read(".md").unwrap();
+        for part in ["board-cooling", "policy", "proportional", "--problem "] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+    }
+    let (worked, said) = own_field(folder, &file, &["noise"]);
+    assert!(worked && said.contains("of them stored"), "{said}");
+    assert!(!said.contains(" 0 of them stored"), "{said}");
+
+    let (worked, said) = own_field(folder, &file, &["regret"]);
+    assert!(
+        !worked && said.contains("cardinality, failure, noise"),
+        "{said}"
+    );
+    // A field without policy and feedback has nothing to compare.
+    let text = std::fs::read_to_string(examples.join("published/heat-1d.toml")).unwrap();
+    let text = text.split("[feedback]").next().unwrap();
+    let bare = folder.join("bare.toml");
+    std::fs::write(&bare, text).unwrap();
+    let (worked, said) = own_field(folder, &bare, &[]);
+    assert!(!worked && said.contains("neither a policy nor"), "{said}");
+}

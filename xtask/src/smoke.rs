@@ -289,6 +289,10 @@ const COMMANDS: &[(&str, Smoke)] = &[
         As("agent-sim sweep my-plate.toml --agents 8,16 --episodes 1 --steps 4"),
     ),
     (
+        "cargo xtask reproduce --problem my-plate.toml",
+        As("cargo xtask reproduce --problem examples/fields/board-cooling.toml failure"),
+    ),
+    (
         "cargo run --release -p agent-sim -- run my-plate.toml --link qemu=16",
         OnBoard("agent-sim run my-plate.toml --link qemu=2 --steps 4 --image IMAGE"),
     ),

@@ -12,6 +12,7 @@ mod meanfield;
 mod mishap;
 mod multiscale;
 mod noise;
+pub mod own_field;
 mod physics;
 mod regret;
 mod sizes;
