@@ -44,7 +44,12 @@ pub fn run(arguments: &Arguments, entries: &Entries) -> Result<()> {
     let mut trainer = Trainer::new(entry, recipe.train.clone(), recipe.policy.clone(), &engine)?;
     let parameters = trainer.policy().parameters();
     println!("{}: {}", entry.problem.name, entry.problem.summary);
-    if let Some((gradient, difference)) = gradient(entry, &recipe, &trainer, &parameters)? {
+    let stairs = (entry.problem.kit).is_some_and(|kit| kit.sensor.quantisation > 0.0);
+    if stairs {
+        println!(
+            "  gradient       not held to differences, which find no slope of readings in steps: leave quantisation out to see"
+        );
+    } else if let Some((gradient, difference)) = gradient(entry, &recipe, &trainer, &parameters)? {
         let apart = (gradient - difference).abs() / gradient.abs().max(difference.abs());
         println!(
             "  gradient       {gradient:.6e} along a random direction, {difference:.6e} by differences: {apart:.1e} apart"
