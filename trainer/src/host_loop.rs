@@ -798,7 +798,7 @@ impl<T: Real> HostLoop<T> {
         let agents = from.chunks_exact(axes).zip(doing.chunks_exact(actions));
         for ((from, action), to) in agents.zip(to.chunks_exact_mut(axes)) {
             let velocity = &action[self.motion.velocity_at()..];
-            to.copy_from_slice(&self.motion.travel(from, velocity).0[..axes]);
+            to.copy_from_slice(&self.motion.travel(from, velocity).to[..axes]);
         }
         self.place(rows, to, &mut s.kernels);
     }

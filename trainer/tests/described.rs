@@ -815,11 +815,7 @@ fn the_gradient_of_closed_loops_is_their_slope() {
             .collect::<Vec<_>>();
         let family = Family::new(problem, &spreads).unwrap();
         let other = *family.ends().last().unwrap_or(&family.usual.physics);
-        // Where a zone decides where an agent goes, the adjoint takes that for given.
-        let problem: &'static Problem = Box::leak(Box::new(Problem {
-            keep_out: &[],
-            ..family.usual
-        }));
+        let problem: &'static Problem = Box::leak(Box::new(family.usual));
         let make = |form: &Problem| -> Result<Box<dyn FieldStep<f64>>, _> {
             Ok(Box::new(DescribedStep::<f64>::new(form)?))
         };

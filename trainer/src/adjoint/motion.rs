@@ -3,6 +3,17 @@
 use super::real::Real;
 use problem::{Drives, Problem};
 
+/// Where a step takes an agent.
+#[derive(Debug, Clone, Copy)]
+pub struct Journey<T> {
+    /// Its place.
+    pub to: [T; 2],
+    /// Along which axes walls did not decide.
+    pub free: [bool; 2],
+    /// How that place follows where it went, if keep-out zones turned it: [of the place, of the way].
+    turn: Option<[[T; 2]; 2]>,
+}
+
 /// How agents act and move.
 #[derive(Debug, Clone)]
 pub struct Motion<T> {
@@ -104,11 +115,11 @@ impl<T: Real> Motion<T> {
         }
     }
 
-    /// Where an agent at `position` is after one step at `velocity`, and along which axes it went
-    /// freely; elsewhere a wall or a keep-out zone decided.
-    pub fn travel(&self, position: &[T], velocity: &[T]) -> ([T; 2], [bool; 2]) {
+    /// Where an agent at `position` is after one step at `velocity`.
+    pub fn travel(&self, position: &[T], velocity: &[T]) -> Journey<T> {
         let mut to = [T::ZERO; 2];
         let mut free = [true; 2];
+        let mut turn = None;
         for axis in 0..self.axes {
             let there = velocity[axis].fused(self.dt, position[axis]);
             to[axis] = there.within(self.low[axis], self.high[axis]);
@@ -122,10 +133,14 @@ impl<T: Real> Motion<T> {
             if distance < rim && distance > T::ZERO {
                 let push = rim / distance;
                 to = [*cx + dx * push, *cy + dy * push];
-                free = [false; 2];
+                // What is left is what goes along the rim.
+                let along = [-dy / distance, dx / distance];
+                let [above, below] = turn.unwrap_or([[T::ONE, T::ZERO], [T::ZERO, T::ONE]]);
+                let slid = [0, 1].map(|k| push * (along[0] * above[k] + along[1] * below[k]));
+                turn = Some(along.map(|along| slid.map(|slid| along * slid)));
             }
         }
-        (to, free)
+        Journey { to, free, turn }
     }
 
     /// Adjoint of [`Self::travel`] for one agent: `g` turns from the gradient of where it went into
@@ -137,7 +152,11 @@ impl<T: Real> Motion<T> {
         g: &mut [T],
         g_velocity: &mut [T],
     ) {
-        let (_, free) = self.travel(position, velocity);
+        let Journey { free, turn, .. } = self.travel(position, velocity);
+        if let Some([above, below]) = turn {
+            let [x, y] = [g[0], g[1]];
+            (0..2).for_each(|k| g[k] = above[k] * x + below[k] * y);
+        }
         for axis in 0..self.axes {
             if !free[axis] {
                 g[axis] = T::ZERO;
@@ -186,7 +205,7 @@ mod tests {
         let adjoint = |x: f64, v: f64| {
             let (mut g, mut g_velocity) = ([1.0], [0.0]);
             motion.travel_adjoint(&[x], &[v], &mut g, &mut g_velocity);
-            (motion.travel(&[x], &[v]).0[0], g_velocity[0], g[0])
+            (motion.travel(&[x], &[v]).to[0], g_velocity[0], g[0])
         };
         assert_eq!(adjoint(0.5, 2.0), (0.502, 1e-3, 1.0));
         assert_eq!(adjoint(0.9995, 2.0), (1.0, 0.0, 0.0));
@@ -201,9 +220,40 @@ mod tests {
         let [cx, cy] = disc.centre;
         // Two thousandths from the rim, at full speed (5 thousandths a step) towards the centre.
         let start = [cx + disc.radius + 0.002, cy + 1e-4];
-        let (to, free) = motion.travel(&start, &[-problem.actuation.velocity_max, 0.0]);
+        let to = (motion.travel(&start, &[-problem.actuation.velocity_max, 0.0])).to;
         assert!(!disc.contains(to) && (to[0] - cx).hypot(to[1] - cy) < disc.radius * 1.01);
-        assert_eq!(free, [false; 2]);
+    }
+
+    /// By one zone, and by two of which the second pushes on what the first has pushed.
+    #[test]
+    fn being_pushed_out_of_zones_has_the_adjoint_it_claims() {
+        let limit = heat_2d_obstacles::PROBLEM.actuation.velocity_max;
+        let first = heat_2d_obstacles::PROBLEM.keep_out[0];
+        let [cx, cy] = first.centre;
+        let rim = first.radius * (1.0 + KEEP_OUT_MARGIN);
+        let second = problem::Disc {
+            centre: [cx + rim, cy + 0.05],
+            radius: 0.055,
+        };
+        let weight = [0.3, -0.8];
+        for keep_out in [vec![first], vec![first, second]] {
+            let problem = problem::Problem {
+                keep_out: Box::leak(keep_out.into_boxed_slice()),
+                ..heat_2d_obstacles::PROBLEM
+            };
+            let motion = Motion::<f64>::new(&problem);
+            // Where it was and how fast it went, towards the centre.
+            let start = [cx + rim + 0.001, cy + 1e-3, -0.9 * limit, 0.3 * limit];
+            let value = |x: &[f64]| {
+                let to = motion.travel(&x[..2], &x[2..]).to;
+                to[0] * weight[0] + to[1] * weight[1]
+            };
+            let turned = motion.travel(&start[..2], &start[2..]).turn;
+            assert!(turned.is_some());
+            let (mut g, mut g_velocity) = (weight, [0.0; 2]);
+            motion.travel_adjoint(&start[..2], &start[2..], &mut g, &mut g_velocity);
+            assert_gradient(value, &start, &[g, g_velocity].concat(), 1e-5);
+        }
     }
 
     #[test]

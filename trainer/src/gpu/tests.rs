@@ -104,6 +104,10 @@ fn trials(problem: &Problem, agents: usize) -> Vec<Trial> {
         let [low, _] = problem.reach;
         plain.start[0] = low.map(|x| x + 0.0113);
         plain.start[1] = plain.start[2].map(|x| x + 0.0217);
+        // One that a zone pushes out.
+        if let Some(zone) = problem.keep_out.first() {
+            plain.start[3] = zone.centre.map(|x| x + 0.6 * zone.radius);
+        }
     }
     let mut hard = Trial {
         delay: 2,

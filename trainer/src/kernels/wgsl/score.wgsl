@@ -42,12 +42,15 @@ fn place(state: u32, agent: u32) -> vec2<f32> {
 
 struct Journey {
     to: vec2<f32>,
-    // Along which axes the agent went freely; elsewhere a wall or a keep-out zone decided.
+    // Along which axes walls did not decide.
     free: vec2<bool>,
+    // How the place follows where the agent went: otherwise where keep-out zones turned it.
+    turn: mat2x2<f32>,
 }
 
 fn travel(from_place: vec2<f32>, v: vec2<f32>) -> Journey {
     var journey: Journey;
+    journey.turn = mat2x2(1.0, 0.0, 0.0, 1.0);
     for (var axis = 0u; axis < AXES; axis++) {
         let there = fma(v[axis], DT, from_place[axis]);
         let kept_in = clamp(there, reach_low(axis), reach_high(axis));
@@ -58,8 +61,11 @@ fn travel(from_place: vec2<f32>, v: vec2<f32>) -> Journey {
         let gap = journey.to - disc_centre(k);
         let distance = length(gap);
         if distance < disc_rim(k) && distance > 0.0 {
-            journey.to = disc_centre(k) + gap * (disc_rim(k) / distance);
-            journey.free = vec2(false);
+            let push = disc_rim(k) / distance;
+            journey.to = disc_centre(k) + gap * push;
+            // What is left is what goes along the rim.
+            let along = vec2(-gap.y, gap.x) / distance;
+            journey.turn = push * mat2x2(along * along.x, along * along.y) * journey.turn;
         }
     }
     return journey;
@@ -201,6 +207,9 @@ fn score_agents_adjoint(step: u32) {
             var change = vec2<f32>();
             if step > 0u {
                 change = 2.0 * pull(ACCELERATION) * (v - velocity_done(step - 1u, agent));
+            }
+            if DISCS > 0u {
+                g = transpose(journey.turn) * g;
             }
             for (var axis = 0u; axis < AXES; axis++) {
                 let i = agent * AXES + axis;
