@@ -2,6 +2,7 @@
 
 use crate::adjoint::physics::described::DescribedStep;
 use crate::entry::{Entry, Physics};
+use crate::kernels::{self, Kernels};
 use crate::loss::Term;
 use crate::recipe::{Quick, Settings};
 use problem::kit::Kit;
@@ -17,7 +18,7 @@ pub fn entry(problem: &'static Problem) -> &'static Entry {
         problem,
         physics: Physics::by_hand::<DescribedStep<f32>, DescribedStep<f64>>(),
         recipe: settings(problem, kit),
-        kernels: None,
+        kernels: Some(Kernels(kernels::described::described)),
     }))
 }
 

@@ -408,6 +408,7 @@ impl<T: Real> HostLoop<T> {
             self.shape.actions,
         );
         let components = self.problem.components();
+        let forcing = episodes * components * self.problem.grid.len();
         let s = &mut trace.scratch;
         for (part, size) in [
             (&mut trace.fields, (horizon + 1) * episodes * n),
@@ -430,11 +431,11 @@ impl<T: Real> HostLoop<T> {
             (&mut s.scaled, rows * axes),
             (&mut s.amplitudes, rows * components),
             (&mut s.g_amplitudes, rows * components),
-            (&mut s.forcing, episodes * components * n),
+            (&mut s.forcing, forcing),
             (&mut s.field, episodes * self.field.scratch_len()),
             (&mut s.g_field, episodes * n),
             (&mut s.g_next, episodes * n),
-            (&mut s.g_forcing, episodes * components * n),
+            (&mut s.g_forcing, forcing),
             (&mut s.g_positions, rows * axes),
             (&mut s.g_scaled, rows * axes),
             (&mut s.g_offer, rows * network::offer_width(&self.shape)),

@@ -1029,3 +1029,7 @@ fn published_problems_can_be_described() {
         }
     }
 }
+
+#[cfg(feature = "gpu")]
+#[path = "described/on_gpu.rs"]
+mod on_gpu;

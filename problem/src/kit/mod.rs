@@ -189,6 +189,25 @@ impl Kit {
         self.influence.is_some()
     }
 
+    /// Whether targets change in the course of an episode.
+    pub fn wanders(&self) -> bool {
+        self.described.iter().any(|field| field.goal.is_some())
+    }
+
+    /// The field of each disturbance.
+    pub fn pushed(&self) -> impl Iterator<Item = usize> + '_ {
+        self.pushes.iter().map(|push| push.field)
+    }
+
+    /// Of the coefficients, in the order in which expressions find them, which of the problem's each is;
+    /// none where it never changes.
+    pub fn changeable(&self) -> impl Iterator<Item = Option<usize>> + '_ {
+        self.constants.iter().map(|constant| match constant {
+            Constant::Fixed(_) => None,
+            Constant::Changeable(index) => Some(*index),
+        })
+    }
+
     /// The domain on a grid.
     pub fn domain(&self, grid: &Grid) -> Domain {
         let shapes: Vec<Shape> = self.cuts.iter().map(|(_, shape)| shape.clone()).collect();

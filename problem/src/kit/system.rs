@@ -133,6 +133,11 @@ impl System {
         self.kit
     }
 
+    /// Values of the coefficients, in the order in which expressions find them.
+    pub fn coefficients(&self) -> &[f64] {
+        &self.coefficients
+    }
+
     /// Nodes of the grid.
     pub fn nodes(&self) -> usize {
         self.coordinates[0].len()

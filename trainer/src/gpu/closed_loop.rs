@@ -7,7 +7,7 @@ use crate::kernels::{FieldKernel, LoopSpec, Varying, no_family};
 use crate::loss::{TERMS, shares};
 use crate::rollout::{Rollout, RolloutError, Terms};
 use crate::trial::Trial;
-use problem::Problem;
+use problem::{Episode, Problem};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::num::NonZeroU64;
@@ -59,6 +59,14 @@ impl GpuLoop {
     /// Compiles the kernels of a loop and allocates room for its largest batch.
     pub fn new(gpu: &Gpu, entry: &Entry, spec: &LoopSpec) -> Result<Self, GpuError> {
         assert!(spec.agents > 0 && spec.horizon > 0 && spec.batch > 0);
+        // Kernels may keep a table of what happens in each of the loop's steps.
+        let spec = &LoopSpec {
+            problem: with_horizon(spec.problem, spec.horizon),
+            corners: (spec.corners.iter())
+                .map(|corner| with_horizon(*corner, spec.horizon))
+                .collect(),
+            ..spec.clone()
+        };
         let Some(kernels) = entry.kernels else {
             return Err(GpuError::NoKernels {
                 what: spec.problem.name.to_owned(),
@@ -142,7 +150,7 @@ impl GpuLoop {
             usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        let each = gpu.steps_per_dispatch();
+        let each = gpu.steps_per_dispatch(shader.rounds)?;
         let stride = limits.min_uniform_buffer_offset_alignment.max(16) as usize;
         let firsts: Vec<usize> = (0..spec.horizon).step_by(each).collect();
         let portion = gpu.device.create_buffer(&wgpu::BufferDescriptor {
@@ -335,6 +343,11 @@ impl GpuLoop {
     }
 }
 
+/// The problem for as many steps.
+fn with_horizon(problem: Problem, horizon: usize) -> Problem {
+    Problem { horizon, ..problem }
+}
+
 /// A module's bindings, all in one group.
 struct Kernels {
     module: wgpu::ShaderModule,
@@ -438,9 +451,10 @@ fn module(device: &wgpu::Device, source: &str) -> wgpu::ShaderModule {
     };
     // SAFETY: the kernels are made by `crate::kernels` and their loops end. What they index by are
     // their own constants and counters; cells of positions that they compute, which `cell_along` cuts
-    // to the grid whatever the position is; and three kinds of values from buffers, which are checked
-    // when they are uploaded: the numbers of agents and the cells of those that stay (`write_trial`), and
-    // the tiles of the weights (`checked`). A delay from a buffer is compared with the step before it is used.
+    // to the grid whatever the position is; and four kinds of values from buffers, which are checked
+    // when they are made or uploaded: the numbers of agents and the cells of those that stay (`write_trial`),
+    // the tiles of the weights (`checked`), and which rows of their tables described fields read
+    // (`kernels::described`). A delay from a buffer is compared with the step before it is used.
     unsafe { device.create_shader_module_trusted(descriptor, checks) }
 }
 
@@ -558,11 +572,11 @@ fn write_trial(
     weights: Option<&Terms>,
     out: &mut Vec<u32>,
 ) {
-    let (cells, room, axes) = (spec.problem.grid.len(), spec.agents, spec.axes());
+    let (values, room, axes) = (spec.problem.state_len(), spec.agents, spec.axes());
     let (Trial { episode, start, .. }, agents) = (trial, trial.agents());
     assert_eq!(
         (episode.initial.len(), episode.target.len()),
-        (cells, cells)
+        (values, values)
     );
     assert!((1..=room).contains(&agents) && trial.dies_at.len() == agents);
     let step = |step: usize| u32::try_from(step).unwrap_or(u32::MAX);
@@ -587,6 +601,7 @@ fn write_trial(
             .chain(&episode.target)
             .map(|z| z.to_bits()),
     );
+    write_changes(spec, episode, out);
     let form = form.iter().flat_map(Varying::values);
     out.extend(form.map(|&x| (x as f32).to_bits()));
     // What belongs to agents has room for the largest swarm.
@@ -612,6 +627,37 @@ fn write_trial(
         out.extend(cell.into_iter().take(axes).map(step));
     }
     per_agent(out, axes);
+}
+
+/// Where an episode's target goes, and what acts on its fields besides agents.
+fn write_changes(spec: &LoopSpec, episode: &Episode, out: &mut Vec<u32>) {
+    let values = spec.problem.state_len();
+    let bits = |x: f64| (x as f32).to_bits();
+    assert!(
+        spec.wanders() || episode.goal.is_none(),
+        "a target that stays"
+    );
+    if spec.wanders() {
+        let goal = episode.goal.as_ref();
+        let field = goal.map_or(&episode.target, |goal| &goal.field);
+        assert_eq!(field.len(), values);
+        out.extend(field.iter().map(|z| z.to_bits()));
+        let share = |step| goal.map_or(0.0, |goal| goal.course.at(step));
+        out.extend((0..=spec.horizon).map(|step| bits(share(step))));
+    }
+    let (pushes, room) = (&episode.pushes, spec.pushes());
+    assert!(pushes.len() <= room, "{} disturbances", pushes.len());
+    let end = out.len() + room * values;
+    for push in pushes {
+        assert_eq!(push.field.len(), values);
+        out.extend(push.field.iter().map(|z| z.to_bits()));
+    }
+    out.resize(end, 0);
+    let end = end + room * spec.horizon;
+    for push in pushes {
+        out.extend((0..spec.horizon).map(|step| bits(push.course.at(step))));
+    }
+    out.resize(end, 0);
 }
 
 impl Rollout for GpuLoop {

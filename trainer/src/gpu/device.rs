@@ -103,12 +103,20 @@ impl Gpu {
     }
 
     /// Steps of a closed loop that one dispatch may take: short enough for the patience of desktops'
-    /// drivers. Mesa's software driver moreover leaves a kernel's loops after 65,535 rounds in all.
-    pub(super) fn steps_per_dispatch(&self) -> usize {
-        match self.software {
-            true => 8,
-            false => 64,
-        }
+    /// drivers. Mesa's software driver moreover leaves a kernel's loops after 65,535 rounds in all, of which
+    /// the field's take so many in a step.
+    pub(super) fn steps_per_dispatch(&self, rounds: usize) -> Result<usize, GpuError> {
+        let (steps, most) = match self.software {
+            true => (8, 40_000),
+            false => (64, 4_000_000),
+        };
+        self.fits(
+            "the rounds that loops take in a step",
+            rounds as u64,
+            most as u64,
+            "take a coarser grid, or train with --backend flex",
+        )?;
+        Ok(steps.min(most / rounds.max(1)).max(1))
     }
 
     pub(super) fn failed(&self, reason: impl fmt::Display) -> GpuError {

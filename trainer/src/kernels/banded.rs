@@ -2,7 +2,7 @@
 
 /// What of an inverse's row is dropped beyond its band, relative to its diagonal: below what single
 /// precision can tell.
-const NEGLIGIBLE: f64 = 1e-9;
+pub const NEGLIGIBLE: f64 = 1e-9;
 
 /// How far from its diagonal the inverse of the matrix with `1 + 2p` on the diagonal and `−p` beside it
 /// counts, on the interior of a line of `n` points.

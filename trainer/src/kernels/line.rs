@@ -4,6 +4,7 @@ use super::banded::{band_of_inverse, banded_inverse};
 use super::{Declaration, FieldKernel, Varying, one_step};
 use problem::published::{fkpp_1d, heat_1d};
 use problem::{NotImplemented, Problem};
+use std::borrow::Cow;
 
 /// The heat equation.
 pub fn heat(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
@@ -87,8 +88,8 @@ impl Line {
 }
 
 impl FieldKernel for Line {
-    fn source(&self) -> &'static str {
-        include_str!("wgsl/line.wgsl")
+    fn source(&self, _near: bool) -> Cow<'static, str> {
+        include_str!("wgsl/line.wgsl").into()
     }
 
     /// A⁻¹ is [offset + band, cell], zero on the walls.

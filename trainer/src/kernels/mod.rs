@@ -2,13 +2,14 @@
 //!
 //! - [`FieldKernel`]: what a problem's field does, as WGSL with its constants: the part that an
 //!   [`Entry`](crate::entry::Entry) brings. A file for each of the published ones: [`line`](mod@line), [`ring`],
-//!   [`plate`], [`room`], [`torus`].
+//!   [`plate`], [`room`], [`torus`]; [`described`] is for fields that files describe.
 //! - [`spec`]: what a loop is made of; [`shader`]: the kernels' source for one loop, whose sizes become
 //!   constants ([`wgsl/loop.wgsl`](./wgsl/loop.wgsl) is the place to start reading).
 //!
 //! Nothing here needs a GPU or its libraries; `gpu` compiles and runs what is made here.
 
 mod banded;
+pub mod described;
 pub mod line;
 pub mod plate;
 pub mod ring;
@@ -21,6 +22,7 @@ pub use spec::LoopSpec;
 
 use problem::{NotImplemented, Problem};
 use shader::{Layout, Source};
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 /// Makes the kernels of a problem's field, or refuses by name.
@@ -35,12 +37,23 @@ pub struct Kernels(pub MakeKernel);
 /// The source defines the functions that `wgsl/loop.wgsl` calls; the constants that they read are
 /// those of [`declare`](Self::declare) and of the loop.
 pub trait FieldKernel: Debug + Send + Sync {
-    /// The functions.
-    fn source(&self) -> &'static str;
+    /// The functions, for a field that stays in the pool ([`Self::keeps_field_in_pool`]) or does not.
+    fn source(&self, near: bool) -> Cow<'static, str>;
 
-    /// Whether the field is small enough to stay in the memory that a workgroup shares.
-    fn keeps_field_in_pool(&self) -> bool {
+    /// Whether the field is small enough to stay in the memory that a workgroup shares, where that has room
+    /// for so many values.
+    fn keeps_field_in_pool(&self, _room: usize) -> bool {
         true
+    }
+
+    /// Values that it keeps of every step for the way back: from `KEPT` on in a state.
+    fn kept(&self) -> usize {
+        0
+    }
+
+    /// Rounds that a thread's loops take in its part of one step, where they may be many.
+    fn rounds(&self, _threads: usize) -> usize {
+        0
     }
 
     /// The one number of threads that it works with, if there is one.
@@ -131,6 +144,7 @@ pub struct Declaration<'a> {
     scratch: &'a mut Layout,
     spec: &'a LoopSpec,
     threads: usize,
+    near: bool,
 }
 
 impl Declaration<'_> {
@@ -152,6 +166,11 @@ impl Declaration<'_> {
     /// Values of a field.
     pub fn cells(&self) -> usize {
         self.spec.problem.grid.len()
+    }
+
+    /// Whether the field stays in the pool.
+    pub fn near(&self) -> bool {
+        self.near
     }
 
     /// Threads of a workgroup.

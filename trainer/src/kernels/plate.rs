@@ -4,6 +4,7 @@ use super::banded::{band_of_inverse, banded_inverse};
 use super::{Declaration, FieldKernel, Varying, no_kernels, one_step};
 use problem::published::heat_2d::{Equation, equation};
 use problem::{NotImplemented, Problem};
+use std::borrow::Cow;
 
 /// The heat equation, on a grid that is the same along both axes.
 pub fn heat(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
@@ -34,8 +35,8 @@ fn half(problem: &Problem) -> f64 {
 }
 
 impl FieldKernel for Plate {
-    fn source(&self) -> &'static str {
-        include_str!("wgsl/plate.wgsl")
+    fn source(&self, _near: bool) -> Cow<'static, str> {
+        include_str!("wgsl/plate.wgsl").into()
     }
 
     /// P and A⁻¹ of Peaceman and Rachford's scheme, [offset + band, point], zero on the edges.

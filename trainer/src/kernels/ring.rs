@@ -4,6 +4,7 @@ use super::{Declaration, FieldKernel, one_step};
 use problem::actuate::Kernel;
 use problem::published::ks_1d::equation;
 use problem::{NotImplemented, Problem};
+use std::borrow::Cow;
 use std::f64::consts::TAU;
 
 /// The flame front on a circle.
@@ -60,8 +61,8 @@ impl Ring {
 }
 
 impl FieldKernel for Ring {
-    fn source(&self) -> &'static str {
-        include_str!("wgsl/ring.wgsl")
+    fn source(&self, _near: bool) -> Cow<'static, str> {
+        include_str!("wgsl/ring.wgsl").into()
     }
 
     fn placed(&self) -> usize {

@@ -4,6 +4,7 @@ use super::{Declaration, FieldKernel, Varying, no_kernels, one_step};
 use problem::pde::density_2d::Transport;
 use problem::published::density_2d::{Equation, equation};
 use problem::{NotImplemented, Problem};
+use std::borrow::Cow;
 
 /// The published scheme; there are no kernels for the form that conserves mass.
 pub fn density(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
@@ -27,11 +28,11 @@ fn transport(problem: &Problem) -> Option<Transport> {
 struct Room(Transport);
 
 impl FieldKernel for Room {
-    fn source(&self) -> &'static str {
-        include_str!("wgsl/room.wgsl")
+    fn source(&self, _near: bool) -> Cow<'static, str> {
+        include_str!("wgsl/room.wgsl").into()
     }
 
-    fn keeps_field_in_pool(&self) -> bool {
+    fn keeps_field_in_pool(&self, _room: usize) -> bool {
         false
     }
 

@@ -29,12 +29,14 @@ pub struct Shader {
     pub rows: Rows,
     /// Values per episode of its input.
     pub episode: usize,
-    /// Values of one state: field, then positions.
+    /// Values of one state: fields, then positions, then what the field's kernel keeps.
     pub state: usize,
     /// Values per episode of room besides.
     pub scratch: usize,
     /// Values of memory that a workgroup shares.
     pub pool: usize,
+    /// Rounds of the field's loops in one step, where they may be many.
+    pub rounds: usize,
 }
 
 /// What the network leaves behind per agent and step.
@@ -97,7 +99,7 @@ impl Shader {
         let mut tables = Vec::new();
         let rows = Rows::new(spec);
         let (agents, axes) = (spec.agents, spec.axes());
-        let cells = spec.problem.grid.len();
+        let values = spec.problem.state_len();
 
         source.count("THREADS", threads);
         constants(&mut source, spec);
@@ -114,8 +116,12 @@ impl Shader {
         for (name, size) in [
             ("SHARES", TERMS),
             ("PULLS", TERMS),
-            ("INITIAL", cells),
-            ("TARGET", cells),
+            ("INITIAL", values),
+            ("TARGET", values),
+            ("GOAL", if spec.wanders() { values } else { 0 }),
+            ("COURSE", if spec.wanders() { spec.horizon + 1 } else { 0 }),
+            ("PUSHES", spec.pushes() * values),
+            ("STRENGTH", spec.pushes() * spec.horizon),
             ("FORM", form),
             ("START", agents * axes),
             ("DEATH", agents),
@@ -126,11 +132,15 @@ impl Shader {
         }
         source.count("EPISODE", episode.0);
         source.count("PLACED", field.placed());
-        source.count("STATE", cells + agents * axes);
+        let kept = values + agents * axes;
+        let state = kept + field.kept();
+        source.count("KEPT", kept);
+        source.count("STATE", state);
 
         // The pool: what lasts for an episode, then what lasts for a phase.
-        let near = field.keeps_field_in_pool();
-        let held = if near { cells } else { 0 };
+        let people = agents * (5 * axes + spec.shape.actions + 1);
+        let near = field.keeps_field_in_pool(memory.saturating_sub(people));
+        let held = if near { values } else { 0 };
         let (mut forward, mut backward) = (Layout(0), Layout(0));
         source.count("FIELD_AT", forward.take(held));
         source.count("POSITION_AT", forward.take(agents * axes));
@@ -155,6 +165,7 @@ impl Shader {
             scratch: &mut scratch,
             spec,
             threads,
+            near,
         };
         declaration.common();
         field.declare(&mut declaration);
@@ -180,7 +191,7 @@ impl Shader {
                 true => include_str!("wgsl/field_near.wgsl"),
                 false => include_str!("wgsl/field_far.wgsl"),
             },
-            field.source(),
+            &field.source(near),
         ] {
             source.line(part);
         }
@@ -189,9 +200,10 @@ impl Shader {
             tables,
             rows,
             episode: episode.0,
-            state: cells + agents * axes,
+            state,
             scratch: scratch.0,
             pool,
+            rounds: field.rounds(threads),
         }
     }
 }
@@ -241,6 +253,9 @@ fn constants(source: &mut Source, spec: &LoopSpec) {
     source.count("AGENTS", agents);
     source.count("HORIZON", horizon);
     source.count("CELLS", grid.len());
+    source.count("VALUES", problem.state_len());
+    source.count("SEEN_FIELD", problem.seen_field() * grid.len());
+    source.flag("WANDERS", spec.wanders());
     source.count("POINTS_0", grid.points[0]);
     source.count("POINTS_1", grid.points[1]);
     source.flag("PERIODIC", grid.is_closed());
@@ -308,6 +323,7 @@ fn constants(source: &mut Source, spec: &LoopSpec) {
     source.number("SAFE_DISTANCE", problem.loss.safe_distance);
     source.number("ORDER_FLOOR", ORDER_FLOOR);
     source.count("LATE_STEPS", late_steps(horizon));
+    source.count("SCORED_FROM", problem.scoring.from);
     source.count("TERMS", TERMS);
     for term in Term::ALL {
         source.count(&term.name().to_uppercase(), term as usize);

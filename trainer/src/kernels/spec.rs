@@ -46,6 +46,16 @@ impl LoopSpec {
         self.problem.grid.axes
     }
 
+    /// Whether targets change in the course of episodes.
+    pub fn wanders(&self) -> bool {
+        self.problem.kit.is_some_and(|kit| kit.wanders())
+    }
+
+    /// Most pushes in an episode from others than agents.
+    pub fn pushes(&self) -> usize {
+        self.problem.kit.map_or(0, |kit| kit.pushed().count())
+    }
+
     /// Force outputs: one, or none for agents without force.
     pub fn forces(&self) -> usize {
         usize::from(self.problem.actuation.force_max > 0.0)

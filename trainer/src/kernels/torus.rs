@@ -5,6 +5,7 @@ use crate::adjoint::physics::ks_2d::phi;
 use problem::pde::ks_2d::Stages;
 use problem::published::{ks_2d, turbulence_2d};
 use problem::{NotImplemented, Problem};
+use std::borrow::Cow;
 use std::f64::consts::TAU;
 
 /// Points along each axis (`SIDE` in the kernel).
@@ -88,14 +89,15 @@ impl Flame {
 }
 
 impl FieldKernel for Flame {
-    fn source(&self) -> &'static str {
+    fn source(&self, _near: bool) -> Cow<'static, str> {
         concat!(
             include_str!("wgsl/torus.wgsl"),
             include_str!("wgsl/flame.wgsl")
         )
+        .into()
     }
 
-    fn keeps_field_in_pool(&self) -> bool {
+    fn keeps_field_in_pool(&self, _room: usize) -> bool {
         false
     }
 
@@ -131,14 +133,15 @@ pub struct Vortices {
 }
 
 impl FieldKernel for Vortices {
-    fn source(&self) -> &'static str {
+    fn source(&self, _near: bool) -> Cow<'static, str> {
         concat!(
             include_str!("wgsl/torus.wgsl"),
             include_str!("wgsl/vortices.wgsl")
         )
+        .into()
     }
 
-    fn keeps_field_in_pool(&self) -> bool {
+    fn keeps_field_in_pool(&self, _room: usize) -> bool {
         false
     }
 

@@ -161,37 +161,63 @@ fn of<T: Real>(values: &[f64]) -> Vec<T> {
     values.iter().map(|&value| T::of(value)).collect()
 }
 
+/// One stage of a solver step, whatever the field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Plan {
+    /// Along which axis it is implicit, along which explicit, and both by how much.
+    pub implicit: usize,
+    /// See there.
+    pub explicit: Option<usize>,
+    /// See there.
+    pub by: f64,
+    /// Share of the forcing.
+    pub push: f64,
+    /// Shares of what flows in along each axis.
+    pub inflow: [f64; 2],
+    /// Whether it ends half-way: what is held is then half-way from what it was.
+    pub midway: bool,
+}
+
 /// The stages of one solver step.
+pub fn plan(axes: usize, scheme: Scheme, dt: f64) -> Vec<Plan> {
+    let half = 0.5 * dt;
+    let stage = |implicit, explicit, by, push, inflow, midway| Plan {
+        implicit,
+        explicit,
+        by,
+        push,
+        inflow,
+        midway,
+    };
+    match (axes, scheme) {
+        (1, Scheme::SecondOrder) => vec![stage(0, Some(0), half, dt, [dt, 0.0], false)],
+        (1, Scheme::FirstOrder) => vec![stage(0, None, dt, dt, [dt, 0.0], false)],
+        (_, Scheme::SecondOrder) => vec![
+            stage(0, Some(1), half, half, [half; 2], true),
+            stage(1, Some(0), half, half, [half; 2], false),
+        ],
+        // What flows in along an axis balances what flows out along it: they stay together.
+        (_, Scheme::FirstOrder) => vec![
+            stage(0, None, dt, dt, [dt, 0.0], false),
+            stage(1, None, dt, 0.0, [0.0, dt], false),
+        ],
+    }
+}
+
+/// A field's stages.
 fn stages<T: Real>(problem: &Problem, a: &Operator, scheme: Scheme, dt: f64) -> Vec<Stage<T>> {
     if a.is_idle() {
         return Vec::new();
     }
-    let half = 0.5 * dt;
-    // Along which axis implicit, along which explicit, both by how much, the forcing's share and the
-    // inflow's.
-    type Plan = (usize, Option<usize>, f64, f64, [f64; 2]);
-    let plan: &[Plan] = match (problem.grid.axes, scheme) {
-        (1, Scheme::SecondOrder) => &[(0, Some(0), half, dt, [dt, 0.0])],
-        (1, Scheme::FirstOrder) => &[(0, None, dt, dt, [dt, 0.0])],
-        (_, Scheme::SecondOrder) => &[
-            (0, Some(1), half, half, [half; 2]),
-            (1, Some(0), half, half, [half; 2]),
-        ],
-        // What flows in along an axis balances what flows out along it: they stay together.
-        (_, Scheme::FirstOrder) => &[(0, None, dt, dt, [dt, 0.0]), (1, None, dt, 0.0, [0.0, dt])],
+    let stage = |plan: Plan| Stage {
+        explicit: (plan.explicit).map(|axis| Rows::new(problem, a, axis, plan.by)),
+        implicit: Factors::new(problem, a, plan.implicit, plan.by),
+        push: T::of(plan.push),
+        inflow: plan.inflow.map(T::of),
+        midway: plan.midway,
     };
-    let stage = |&(axis, explicit, by, push, inflow): &Plan| Stage {
-        explicit: explicit.map(|axis| Rows::new(problem, a, axis, by)),
-        implicit: Factors::new(problem, a, axis, by),
-        push: T::of(push),
-        inflow: inflow.map(T::of),
-        midway: false,
-    };
-    let mut stages: Vec<Stage<T>> = plan.iter().map(stage).collect();
-    if let (Scheme::SecondOrder, [first, _]) = (scheme, &mut stages[..]) {
-        first.midway = true;
-    }
-    stages
+    let plans = plan(problem.grid.axes, scheme, dt);
+    plans.into_iter().map(stage).collect()
 }
 
 /// First and last node of every line along an axis that closes to a ring.

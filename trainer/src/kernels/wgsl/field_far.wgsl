@@ -13,7 +13,7 @@ fn set_g_field(j: u32, g: f32) {
 }
 
 fn begin_adjoint(late: bool) {
-    for (var j = tid; j < CELLS && !late; j += THREADS) {
+    for (var j = tid; j < VALUES && !late; j += THREADS) {
         set_g_field(j, 0.0);
     }
 }

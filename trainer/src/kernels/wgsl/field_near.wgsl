@@ -13,7 +13,7 @@ fn set_g_field(j: u32, g: f32) {
 }
 
 fn begin(here: u32) {
-    for (var j = tid; j < CELLS; j += THREADS) {
+    for (var j = tid; j < VALUES; j += THREADS) {
         pool[FIELD_AT + j] = states[here + j];
     }
 }

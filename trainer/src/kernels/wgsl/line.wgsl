@@ -36,7 +36,7 @@ fn advance(step: u32) {
         }
         pool[FIELD_AT + j] = z;
         states[state_of(step + 1u) + j] = z;
-        score_error(step, z - target_at(j));
+        score_error(step, z - target_at(step + 1u, j));
     }
     barrier();
 }
@@ -55,7 +55,7 @@ fn advance_adjoint(step: u32) {
     let error_share = error_pull(step);
     for (var j = tid; j < CELLS; j += THREADS) {
         let z = states[state_of(step + 1u) + j];
-        var g = pool[G_FIELD_AT + j] + error_share * (z - target_at(j));
+        var g = pool[G_FIELD_AT + j] + error_share * (z - target_at(step + 1u, j));
         if CLIPPED && (z <= 0.0 || z >= 1.0) {
             g = 0.0;
         }
@@ -84,7 +84,7 @@ fn advance_adjoint(step: u32) {
     }
     for (var item = tid; item < swarm * LANES; item += THREADS) {
         let agent = item / LANES;
-        let x = states[state_of(step) + CELLS + agent];
+        let x = states[state_of(step) + VALUES + agent];
         var level = 0.0;
         var moment = 0.0;
         for (var j = item % LANES; j < CELLS; j += LANES) {

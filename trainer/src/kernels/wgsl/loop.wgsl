@@ -5,11 +5,12 @@
 
 @group(0) @binding(0) var<storage, read> parameters: array<f32>;
 @group(0) @binding(1) var<storage, read> tables: array<f32>;
-// [episodes, EPISODE]: conditions | shares | pulls | initial field | target | what the field's kernel makes of
-// coefficients, where episodes have their own | start positions | steps of death | of agents that stay where they are: cells | what the field's kernel knows of each. There is room
+// [episodes, EPISODE]: conditions | shares | pulls | initial fields | target | where that goes, and how far after
+// every step, if it does not stay | what acts on the fields besides agents, and how strongly in every step |
+// what the field's kernel makes of coefficients, where episodes have their own | start positions | steps of death | of agents that stay where they are: cells | what the field's kernel knows of each. There is room
 // for AGENTS agents in each.
 @group(0) @binding(2) var<storage, read> episodes: array<u32>;
-// [episodes, horizon + 1, field | positions]
+// [episodes, horizon + 1, fields | positions | what the field's kernel keeps of the step]
 @group(0) @binding(3) var<storage, read_write> states: array<f32>;
 // [rows, TRACE]: what the network computed; a row for each agent of an episode, step after step, and
 // episode after episode
@@ -43,8 +44,13 @@ fn placed(agent: u32, k: u32) -> f32 {
     return given(PLACED_IN_EPISODE + agent * PLACED + k);
 }
 
-fn target_at(j: u32) -> f32 {
-    return given(TARGET_IN_EPISODE + j);
+// What a value should be after so many steps.
+fn target_at(steps: u32, j: u32) -> f32 {
+    let from_here = given(TARGET_IN_EPISODE + j);
+    if !WANDERS {
+        return from_here;
+    }
+    return fma(given(COURSE_IN_EPISODE + steps), given(GOAL_IN_EPISODE + j) - from_here, from_here);
 }
 
 // Steps between an observation and the action that it leads to.
@@ -123,15 +129,15 @@ fn forward(
         sums[k] = 0.0;
     }
     let here = state_of(portion.x);
-    for (var j = tid; j < CELLS && portion.x == 0u; j += THREADS) {
+    for (var j = tid; j < VALUES && portion.x == 0u; j += THREADS) {
         states[here + j] = given(INITIAL_IN_EPISODE + j);
     }
     for (var i = tid; i < swarm * AXES && portion.x == 0u; i += THREADS) {
-        states[here + CELLS + i] = given(START_IN_EPISODE + i);
+        states[here + VALUES + i] = given(START_IN_EPISODE + i);
     }
     barrier();
     for (var i = tid; i < swarm * AXES; i += THREADS) {
-        pool[POSITION_AT + i] = states[here + CELLS + i];
+        pool[POSITION_AT + i] = states[here + VALUES + i];
     }
     begin(here);
     barrier();

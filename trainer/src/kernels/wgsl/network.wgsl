@@ -159,7 +159,7 @@ fn cell(agent: u32, axis: u32) -> u32 {
     if DIRECTIONS == 0u {
         return condition(CELLS_IN_EPISODE + i);
     }
-    return cell_along(states[state_of(now) + CELLS + i], axis);
+    return cell_along(states[state_of(now) + VALUES + i], axis);
 }
 
 // Position feature `k` of an agent: sines axis by axis, then cosines.

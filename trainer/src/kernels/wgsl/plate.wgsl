@@ -73,7 +73,7 @@ fn advance(step: u32) {
         }
         pool[FIELD_AT + j] = z;
         states[state_of(step + 1u) + j] = z;
-        score_error(step, z - target_at(j));
+        score_error(step, z - target_at(step + 1u, j));
     }
     barrier();
 }
@@ -82,13 +82,13 @@ fn advance_adjoint(step: u32) {
     let here = state_of(step);
     let error_share = error_pull(step);
     for (var item = tid; item < swarm * POINTS_1; item += THREADS) {
-        let at = here + CELLS + item / POINTS_1 * AXES;
+        let at = here + VALUES + item / POINTS_1 * AXES;
         let j = item % POINTS_1;
         scratch[note(ACROSS_IN_SCRATCH) + item] = factor(states[at], j);
         scratch[note(ALONG_IN_SCRATCH) + item] = factor(states[at + 1u], j);
     }
     for (var j = tid; j < CELLS; j += THREADS) {
-        let e = states[state_of(step + 1u) + j] - target_at(j);
+        let e = states[state_of(step + 1u) + j] - target_at(step + 1u, j);
         pool[G_FIELD_AT + j] += error_share * e;
     }
     barrier();

@@ -24,7 +24,7 @@ fn advance(step: u32) {
         let u = pool[WORK_AT + j];
         pool[FIELD_AT + j] = u;
         states[state_of(step + 1u) + j] = u;
-        score_error(step, u - target_at(j));
+        score_error(step, u - target_at(step + 1u, j));
     }
     barrier();
 }
@@ -32,7 +32,7 @@ fn advance(step: u32) {
 fn advance_adjoint(step: u32) {
     let error_share = error_pull(step);
     for (var j = tid; j < CELLS; j += THREADS) {
-        let e = states[state_of(step + 1u) + j] - target_at(j);
+        let e = states[state_of(step + 1u) + j] - target_at(step + 1u, j);
         pool[WORK_AT + j] = g_field_at(j) + error_share * e;
     }
     barrier();

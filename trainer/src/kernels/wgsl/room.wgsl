@@ -22,7 +22,7 @@ fn place_kernels(state: u32) {
         let j = item % (POINTS_0 + POINTS_1);
         let axis = select(0u, 1u, j >= POINTS_0);
         let x = coordinate(j - axis * POINTS_0, axis);
-        let gap = x - states[state + CELLS + agent * AXES + axis];
+        let gap = x - states[state + VALUES + agent * AXES + axis];
         scratch[note(KERNELS_IN_SCRATCH) + item] = exp(-FALLOFF * gap * gap);
     }
 }
@@ -91,7 +91,7 @@ fn advance(step: u32) {
         let z = clamp(staying() * scratch[at] + mixing() * (scratch[at - POINTS_1] + scratch[at + POINTS_1]
             + scratch[at - 1u] + scratch[at + 1u]), 0.0, DENSITY_MAX);
         states[there + j] = z;
-        score_error(step, z - target_at(j));
+        score_error(step, z - target_at(step + 1u, j));
         moments += z * vec3(1.0, centroid_unit(row, 0u), centroid_unit(column, 1u));
     }
     let whole = total(moments);
@@ -146,7 +146,7 @@ fn begin(here: u32) {
         var moments = vec3<f32>();
         for (var j = tid; j < CELLS; j += THREADS) {
             let places = vec2(centroid_unit(j / POINTS_1, 0u), centroid_unit(j % POINTS_1, 1u));
-            moments += target_at(j) * vec3(1.0, places);
+            moments += target_at(0u, j) * vec3(1.0, places);
         }
         let whole = total(moments);
         if tid == 0u {
@@ -169,7 +169,7 @@ fn advance_adjoint(step: u32) {
     for (var j = tid; j < CELLS; j += THREADS) {
         let z = states[there + j];
         let places = vec2(centroid_unit(j / POINTS_1, 0u), centroid_unit(j % POINTS_1, 1u));
-        set_g_field(j, g_field_at(j) + error_share * (z - target_at(j)) + dot(centroid_pull, places - middle));
+        set_g_field(j, g_field_at(j) + error_share * (z - target_at(step + 1u, j)) + dot(centroid_pull, places - middle));
     }
     place_kernels(here);
     barrier();
@@ -250,7 +250,7 @@ fn advance_adjoint(step: u32) {
     for (var item = tid; item < swarm * POINTS_0; item += THREADS) {
         let agent = item / POINTS_0;
         let row = item % POINTS_0;
-        let y = states[here + CELLS + agent * AXES + 1u];
+        let y = states[here + VALUES + agent * AXES + 1u];
         var level = vec2<f32>();
         var moment = vec2<f32>();
         for (var k = 0u; k < POINTS_1; k++) {
@@ -262,7 +262,7 @@ fn advance_adjoint(step: u32) {
         let across = kernel(agent, 0u, row);
         let v = velocity_done(step, agent);
         let out = note(LINES_IN_SCRATCH) + 4u * item;
-        let x = states[here + CELLS + agent * AXES];
+        let x = states[here + VALUES + agent * AXES];
         scratch[out] = across * level.x;
         scratch[out + 1u] = across * level.y;
         scratch[out + 2u] = across * (coordinate(row, 0u) - x) * dot(v, level);

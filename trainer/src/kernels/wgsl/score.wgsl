@@ -35,7 +35,7 @@ fn shortening(v: vec2<f32>) -> f32 {
 fn place(state: u32, agent: u32) -> vec2<f32> {
     var x = vec2<f32>();
     for (var axis = 0u; axis < AXES; axis++) {
-        x[axis] = states[state + CELLS + agent * AXES + axis];
+        x[axis] = states[state + VALUES + agent * AXES + axis];
     }
     return x;
 }
@@ -83,7 +83,9 @@ fn pull(term: u32) -> f32 {
 
 // Scores the error of a grid point after a step.
 fn score_error(step: u32, e: f32) {
-    sums[TRACK] += e * e;
+    if step >= SCORED_FROM {
+        sums[TRACK] += e * e;
+    }
     if step + LATE_STEPS >= HORIZON {
         sums[LATE] += e * e;
     }
@@ -95,7 +97,7 @@ fn score_error(step: u32, e: f32) {
 // What pulls at the field after a step, per unit of error.
 fn error_pull(step: u32) -> f32 {
     let beyond = scores[episode * TERMS + FINAL] + ORDER_FLOOR;
-    return 2.0 * (pull(TRACK) + select(0.0, pull(LATE), step + LATE_STEPS >= HORIZON)
+    return 2.0 * (select(0.0, pull(TRACK), step >= SCORED_FROM) + select(0.0, pull(LATE), step + LATE_STEPS >= HORIZON)
         + select(0.0, pull(FINAL) + pull(ORDER) / beyond, step + 1u == HORIZON));
 }
 
@@ -134,7 +136,7 @@ fn act(step: u32) {
             to = travel(to, v).to;
         }
         for (var axis = 0u; axis < AXES; axis++) {
-            states[there + CELLS + agent * AXES + axis] = to[axis];
+            states[there + VALUES + agent * AXES + axis] = to[axis];
         }
     }
 }

@@ -207,7 +207,7 @@ fn advance(step: u32) {
     for (var k = 0u; k < 8u; k++) {
         let z = w[k].x / f32(CELLS);
         states[state_of(step + 1u) + point(k)] = z;
-        score_error(step, z - target_at(point(k)));
+        score_error(step, z - target_at(step + 1u, point(k)));
     }
     barrier();
 }
@@ -222,7 +222,7 @@ fn advance_adjoint(step: u32) {
     var g: Pair;
     for (var k = 0u; k < 8u; k++) {
         let j = point(k);
-        let e = states[state_of(step + 1u) + j] - target_at(j);
+        let e = states[state_of(step + 1u) + j] - target_at(step + 1u, j);
         g.modes[k] = vec2((g_field_at(j) + error_share * e) / f32(CELLS), 0.0);
         g.force[k] = vec2(0.0);
     }

@@ -4,7 +4,7 @@
 fn survey() {}
 
 fn error(j: u32) -> f32 {
-    return field_at(j) - target_at(j) + sensor_noise(now, j);
+    return field_at(SEEN_FIELD + j) - target_at(now, SEEN_FIELD + j) + sensor_noise(now, j);
 }
 
 // Grid point `k` of the window around a cell.
@@ -78,6 +78,6 @@ fn features_adjoint() {
                 g += SLOPE_GAIN * gathered(j, 1u);
             }
         }
-        set_g_field(j, g_field_at(j) + g);
+        set_g_field(SEEN_FIELD + j, g_field_at(SEEN_FIELD + j) + g);
     }
 }

@@ -19,7 +19,7 @@ fn survey() {
 }
 
 fn error(j: u32) -> f32 {
-    return field_at(j) - target_at(j) + sensor_noise(now, j);
+    return field_at(SEEN_FIELD + j) - target_at(now, SEEN_FIELD + j) + sensor_noise(now, j);
 }
 
 // Grid index of cell `k` of the window around `c`, along an axis of `n` points.
@@ -83,6 +83,6 @@ fn features_adjoint() {
         if WIDE > 0u {
             g += pool[WIDE_AT + row / BLOCK_0 * WIDE_ALONG + column / BLOCK_1];
         }
-        set_g_field(j, g_field_at(j) + g);
+        set_g_field(SEEN_FIELD + j, g_field_at(SEEN_FIELD + j) + g);
     }
 }
