@@ -879,6 +879,36 @@ fn the_gradient_of_closed_loops_is_their_slope() {
     );
 }
 
+/// Episodes that run side by side, one of them with coefficients of its own, feel nothing of each other.
+#[test]
+fn episodes_of_a_batch_are_those_run_alone() {
+    let several = |p: &&&'static Problem| p.fields() > 1 && !p.coefficients.is_empty();
+    let chosen: Vec<_> = DRAWN.problems.iter().filter(several).step_by(6).collect();
+    assert!(chosen.len() >= 5, "{}", chosen.len());
+    for &problem in chosen {
+        let c = &problem.coefficients[0];
+        let spread = format!("{}={}..{}", c.name, c.range[0], c.range[1]);
+        let family = Family::new(problem, &[spread.parse().unwrap()]).unwrap();
+        let make = |form: &Problem| -> Result<Box<dyn FieldStep<f64>>, _> {
+            Ok(Box::new(DescribedStep::<f64>::new(form)?))
+        };
+        let (usual, config) = (&family.usual, config(problem));
+        let closed_loop = HostLoop::new(usual, make(usual).unwrap(), usual.horizon, &config)
+            .unwrap()
+            .for_family(Box::new(make));
+        let parameters = lively(&config.shape);
+        let trials = trials(usual, *family.ends().last().unwrap());
+        let (together, _) = closed_loop.forward(&parameters, &trials);
+        for (trial, terms) in trials.iter().zip(together) {
+            let (alone, _) = closed_loop.forward(&parameters, std::slice::from_ref(trial));
+            for (a, b) in terms.iter().zip(alone[0]) {
+                let close = (a - b).abs() <= 1e-9 * b.abs();
+                assert!(close, "{}: {a} for {b}", problem.name);
+            }
+        }
+    }
+}
+
 /// The weighted mean squared error that runs are judged by.
 fn error(problem: &Problem, state: &[f64], target: &[f32]) -> f64 {
     let weights = problem.weights().unwrap_or_else(|| vec![1.0; state.len()]);
