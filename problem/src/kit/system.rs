@@ -190,15 +190,28 @@ impl System {
         scratch: &mut Scratch<T>,
     ) {
         let t = |value: f64| T::from(value).expect("floats convert to floats");
-        let numbers = self.coefficients.iter().chain([&time]);
-        let numbers: Vec<T> = numbers.map(|&number| t(number)).collect();
+        // Of few nodes the values take no longer than memory for this would.
+        let (mut few, mut many) = ([T::default(); FEW], Vec::new());
+        let numbers = room(&mut few, &mut many, self.coefficients.len() + 1);
+        for (to, &value) in numbers
+            .iter_mut()
+            .zip(self.coefficients.iter().chain([&time]))
+        {
+            *to = t(value);
+        }
         let (time, coefficients) = numbers.split_last().expect("time is there");
-        let mut inputs: Vec<&[T]> = Vec::with_capacity(fields.len() + numbers.len() + 2);
-        inputs.extend(fields);
-        inputs.extend(coefficients.iter().map(std::slice::from_ref));
-        inputs.extend(coordinates.iter().map(Vec::as_slice));
-        inputs.push(std::slice::from_ref(time));
-        expression.evaluate(&inputs, out, scratch);
+        let nothing: &[T] = &[];
+        let (mut few, mut many) = ([nothing; FEW], Vec::new());
+        let inputs = room(&mut few, &mut many, fields.len() + coefficients.len() + 3);
+        let given = (fields.iter().copied())
+            .chain(coefficients.iter().map(std::slice::from_ref))
+            .chain(coordinates.iter().map(Vec::as_slice))
+            .chain([std::slice::from_ref(time)]);
+        inputs
+            .iter_mut()
+            .zip(given)
+            .for_each(|(to, from)| *to = from);
+        expression.evaluate(inputs, out, scratch);
     }
 
     /// The longest step that explicit parts bear: two over the fastest rate of reactions found where fields
@@ -289,6 +302,22 @@ impl FieldSystem {
         let most = hyper.against.as_ref().map_or(0.0, ratio);
         most * most / (4.0 * hyper.coefficient)
     }
+}
+
+/// Inputs of an expression that take no memory of their own.
+const FEW: usize = 16;
+
+/// So many values of room.
+fn room<'a, T: Copy + Default>(
+    few: &'a mut [T; FEW],
+    many: &'a mut Vec<T>,
+    count: usize,
+) -> &'a mut [T] {
+    if count <= FEW {
+        return &mut few[..count];
+    }
+    many.resize(count, T::default());
+    many
 }
 
 impl Kit {

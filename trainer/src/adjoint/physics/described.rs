@@ -10,11 +10,14 @@
 //! rule comes before them and half after; to first order reactions are part of the forcing. Their derivatives
 //! are the expressions'.
 
+use super::diffusion::NEGLIGIBLE;
 use super::hyperdiffusion::Hyperdiffusion;
 use super::{Batch, Differentiable, FieldStep, Gradients, Interval};
 use crate::adjoint::elementwise::vectorised;
+use crate::adjoint::matrix::multiply_into;
 use crate::adjoint::real::Real;
 use problem::grid::Edge;
+use problem::kit::MOST_FIELDS;
 use problem::kit::expression::Scratch;
 use problem::kit::operator::Operator;
 use problem::kit::system::System;
@@ -93,7 +96,13 @@ struct Factors<T> {
     inverse: Vec<T>,
     upper: Vec<T>,
     closing: Option<Closing<T>>,
+    /// Of a single short line the inverse and its transpose: along one line elimination has to wait for
+    /// every value.
+    short: Option<[Vec<T>; 2]>,
 }
+
+/// Most nodes of a line that is multiplied with its inverse.
+const SHORT: usize = 128;
 
 /// What closes lines to rings: the matrix is that of open lines plus `u vᵀ`, `u` and `v` having only a first
 /// and a last entry.
@@ -292,6 +301,24 @@ vectorised! {
 }
 
 vectorised! {
+    /// Cuts values to a range.
+    pub fn clip<'a, T>(low: T, high: T, values: &'a mut [T]) {
+        for z in values {
+            *z = z.within(low, high);
+        }
+    }
+}
+
+vectorised! {
+    /// Adjoint of [`clip`], given its result: zero where it stands at an end.
+    pub fn clip_adjoint<'a, T>(clipped: &'a [T], low: T, high: T, g: &'a mut [T]) {
+        for (g, &z) in g.iter_mut().zip(clipped) {
+            *g = if z <= low || z >= high { T::ZERO } else { *g };
+        }
+    }
+}
+
+vectorised! {
     /// `sum += a · b`.
     pub fn add_product<'a, T>(a: &'a [T], b: &'a [T], sum: &'a mut [T]) {
         for ((sum, &a), &b) in sum.iter_mut().zip(a).zip(b) {
@@ -445,6 +472,7 @@ impl<T: Real> Factors<T> {
             inverse,
             upper,
             closing: None,
+            short: None,
         };
         if closed {
             let ends = |ends: &[Vec<f64>; 2]| {
@@ -473,6 +501,21 @@ impl<T: Real> Factors<T> {
                 v,
             });
         }
+        if width == 1 && length <= SHORT {
+            let inverse = [false, true].map(|transpose| {
+                let mut rows = vec![0.0; size * size];
+                for (unit, row) in rows.chunks_exact_mut(size).enumerate() {
+                    row[unit] = 1.0;
+                    factors.solve_lines(Arch::new(), transpose, row);
+                }
+                // Sums of less would be subnormal.
+                for x in rows.iter_mut().filter(|x| x.abs() < NEGLIGIBLE) {
+                    *x = 0.0;
+                }
+                rows
+            });
+            factors.short = Some(inverse);
+        }
         factors.cast()
     }
 }
@@ -492,6 +535,7 @@ impl Factors<f64> {
                 correction: of(&closing.correction),
                 transposed: of(&closing.transposed),
             }),
+            short: self.short.as_ref().map(|[a, b]| [of(a), of(b)]),
         }
     }
 }
@@ -522,7 +566,10 @@ impl<T: Real> Factors<T> {
     /// Solves in place; `room` is overwritten.
     fn solve(&self, arch: Arch, transpose: bool, values: &mut [T], room: &mut [T]) {
         let length = values.len() / self.width;
-        if self.turned {
+        if let Some(short) = &self.short {
+            multiply_into(arch, values, &short[usize::from(transpose)], room, length);
+            values.copy_from_slice(room);
+        } else if self.turned {
             turn(arch, values, length, room);
             self.solve_lines(arch, transpose, room);
             turn(arch, room, self.width, values);
@@ -619,11 +666,16 @@ impl<T: Real> DescribedStep<T> {
         time: f64,
         out: &mut [T],
     ) {
-        let fields: Vec<&[T]> = state.chunks_exact(self.nodes).collect();
+        let mut fields: [&[T]; MOST_FIELDS] = [&[]; MOST_FIELDS];
+        let parts = state.chunks_exact(self.nodes);
+        fields
+            .iter_mut()
+            .zip(parts)
+            .for_each(|(to, part)| *to = part);
         T::evaluate(
             &self.system,
             expression,
-            &fields,
+            &fields[..self.lines.len()],
             &self.coordinates,
             time,
             out,
@@ -701,13 +753,8 @@ impl<T: Real> DescribedStep<T> {
             .chunks_exact(self.nodes)
             .zip(g.chunks_exact_mut(self.nodes));
         for (lines, (after, g)) in self.lines.iter().zip(fields) {
-            let Some([low, high]) = lines.clip else {
-                continue;
-            };
-            for (g, &z) in g.iter_mut().zip(after) {
-                if z <= low || z >= high {
-                    *g = T::ZERO;
-                }
+            if let Some([low, high]) = lines.clip {
+                clip_adjoint(self.arch, after, low, high, g);
             }
         }
     }
@@ -855,7 +902,7 @@ impl<T: Real> DescribedStep<T> {
         }
         for (lines, field) in self.lines.iter().zip(state.chunks_exact_mut(self.nodes)) {
             if let Some([low, high]) = lines.clip {
-                field.iter_mut().for_each(|z| *z = z.within(low, high));
+                clip(self.arch, low, high, field);
             }
         }
     }

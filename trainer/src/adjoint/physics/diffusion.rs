@@ -1,7 +1,7 @@
 //! Implicit diffusion between two walls, as a matrix.
 
 /// Far below the rounding of f64, far above the smallest f32.
-const NEGLIGIBLE: f64 = 1e-20;
+pub const NEGLIGIBLE: f64 = 1e-20;
 
 /// Row-major inverse, [points, points], of the matrix with 1 + 2h on the diagonal and −h beside it;
 /// zero on the walls. It is symmetric.
