@@ -16,7 +16,7 @@ use crate::{
     Cli,
     board::{Board, Image},
     command::{succeed, succeed_in},
-    firmware::{target, target_folder},
+    firmware::{root, target, target_folder},
     programs::Build,
     setup,
     stages::checking_cargo,
@@ -26,7 +26,7 @@ use crate::{
 enum Smoke {
     /// As it stands, with these arguments besides.
     With(&'static str),
-    /// In this form.
+    /// In this form, with the folder of the published problems' files as `FILES`.
     As(&'static str),
     /// In this form, with the emulated board's image as `IMAGE`.
     OnBoard(&'static str),
@@ -254,6 +254,15 @@ const COMMANDS: &[(&str, Smoke)] = &[
             "trainer train heat-1d --preset quick --backend gpu --steps 1 --batch 1 --out on-gpu",
         ),
     ),
+    (
+        "cargo run --release -p trainer -- bench --against-files examples/fields/published",
+        As("trainer bench heat-1d --against-files FILES --rounds 1 --reps 1"),
+    ),
+    (
+        "cargo run --release -p trainer --features gpu -- bench --against-files examples/fields/published --backend gpu",
+        // A software driver takes minutes for a batch.
+        Needs("a GPU"),
+    ),
     // docs/own-field.md
     ("cargo run --release -p agent-sim -- new my-plate", With("")),
     (
@@ -271,6 +280,12 @@ const COMMANDS: &[(&str, Smoke)] = &[
     (
         "cargo run --release -p trainer -- train my-plate.toml --preset quick",
         With("--steps 2 --batch 2"),
+    ),
+    (
+        "cargo run --release -p trainer --features gpu -- train my-plate.toml --backend gpu",
+        OnGpu(
+            "trainer train FILES/heat-1d.toml --preset quick --backend gpu --steps 1 --batch 1 --out plate-on-gpu",
+        ),
     ),
     (
         "cargo run --release -p trainer -- export runs/my-plate/best -o my-plate.policy",
@@ -423,12 +438,11 @@ fn image() -> PathBuf {
 
 /// Runs a command in `folder`, or where cargo must be: in the workspace's.
 fn perform(command: &str, folder: &Path) -> Result<()> {
-    let image = image();
-    let image = image.to_string_lossy();
-    let words = command.split_whitespace();
-    let words: Vec<&str> = words
-        .map(|word| if word == "IMAGE" { &*image } else { word })
-        .collect();
+    let files = root().join("examples/fields/published");
+    let command = command
+        .replace("IMAGE", &image().to_string_lossy())
+        .replace("FILES", &files.to_string_lossy());
+    let words: Vec<&str> = command.split_whitespace().collect();
     match words[..] {
         ["cargo", "xtask", ..] => crate::perform(Cli::try_parse_from(&words[1..])?, Build::Tested),
         ["cargo", command, ref arguments @ ..] => succeed(checking_cargo(command).args(arguments)),
@@ -443,7 +457,6 @@ fn perform(command: &str, folder: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::firmware::root;
 
     /// The commands in a document's blocks of code, without comments and padding.
     fn documented(text: &str) -> Vec<String> {

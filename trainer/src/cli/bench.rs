@@ -1,7 +1,8 @@
-//! `trainer bench`: seconds per training step, by itself or beside JAX.
+//! `trainer bench`: seconds per training step, by itself, beside JAX or beside the same problem as a file.
 
 use super::backend::Backend;
 use super::use_threads;
+use crate::adjoint::physics::{Batch, Gradients, Interval};
 use crate::entry::{Entries, Entry};
 use crate::learn::{Hardening, Trainer};
 use crate::recipe::Preset;
@@ -9,8 +10,9 @@ use crate::swarm::Size;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use problem::Problem;
+use problem::random_field::episode_rng;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -30,10 +32,14 @@ enum JaxNet {
 Examples:
   trainer bench
   trainer bench heat-1d ks-2d --against-jax
-  trainer bench --against-jax --python .venv/bin/python")]
+  trainer bench --against-jax --python .venv/bin/python
+  trainer bench --against-files examples/fields/published --backend gpu")]
 pub struct Arguments {
     /// The control problems [default: all].
     problems: Vec<String>,
+    /// Time the problems that files in this folder describe too, by turns, in training and simulation.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "against_jax")]
+    against_files: Option<PathBuf>,
     /// Also run bench/jax_reference.py, by turns with ours.
     #[arg(long)]
     against_jax: bool,
@@ -70,6 +76,9 @@ pub fn run(arguments: Arguments, entries: &Entries) -> Result<()> {
             .map(|name| entries.by_name(name))
             .collect::<Result<_, _>>()?,
     };
+    if let Some(folder) = &arguments.against_files {
+        return against_files(&chosen, folder, entries, &arguments);
+    }
     println!(
         "seconds per training step, median of {} × {} steps; net: ours with the published window, which JAX (same net) \
          has too; the shipped policy's net; JAX with the published convolutions on planes",
@@ -124,7 +133,7 @@ impl Sizes {
 fn bench(entry: &'static Entry, arguments: &Arguments, compared: bool) -> Result<()> {
     let (problem, sizes) = (entry.problem, Sizes::of(entry));
     let plane = problem.grid.axes == 2;
-    let mut ours = stepper(entry, Preset::Published, sizes, arguments)?;
+    let mut ours = stepper(entry, entry, Preset::Published, sizes, arguments)?;
     let (mut own, mut same, mut conv) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..arguments.rounds {
         own.extend(time(&mut ours, arguments.reps)?);
@@ -139,7 +148,7 @@ fn bench(entry: &'static Entry, arguments: &Arguments, compared: bool) -> Result
         }
     }
     drop(ours);
-    let mut shipped = stepper(entry, Preset::Full, sizes, arguments)?;
+    let mut shipped = stepper(entry, entry, Preset::Full, sizes, arguments)?;
     let shipped = median(time(&mut shipped, arguments.reps)?);
     let own = median(own);
     let beside = |theirs: Vec<f64>| match theirs.is_empty() {
@@ -164,15 +173,150 @@ fn bench(entry: &'static Entry, arguments: &Arguments, compared: bool) -> Result
     Ok(())
 }
 
-/// A training whose steps take the reference's shapes.
+/// What the general solver of files costs beside those written for one problem.
+fn against_files(
+    chosen: &[&'static Entry],
+    folder: &Path,
+    entries: &Entries,
+    arguments: &Arguments,
+) -> Result<()> {
+    println!(
+        "built in, and as a file: seconds per training step, microseconds of its field's part on the CPU (a step \
+         forwards and back) and per simulated step; medians of {} × {}",
+        arguments.rounds, arguments.reps
+    );
+    println!(
+        "{:<20}{:>6}{:>7}{:>6}{:>11}{:>11}{:>8}{:>11}{:>11}{:>8}{:>11}{:>11}{:>8}",
+        "problem",
+        "batch",
+        "agents",
+        "steps",
+        "training",
+        "file",
+        "ratio",
+        "field",
+        "file",
+        "ratio",
+        "simulation",
+        "file",
+        "ratio"
+    );
+    let mut found = false;
+    for &entry in chosen {
+        let path = folder.join(format!("{}.toml", entry.problem.name));
+        if !path.exists() {
+            continue;
+        }
+        found = true;
+        let both = [entry, entries.by_name(&path.to_string_lossy())?];
+        let sizes = Sizes::of(entry);
+        let mut trainers = Vec::new();
+        for of in both {
+            trainers.push(stepper(of, entry, Preset::Published, sizes, arguments)?);
+        }
+        let [mut training, mut fields, mut simulation] = [(); 3].map(|()| [vec![], vec![]]);
+        for _ in 0..arguments.rounds {
+            for (which, trainer) in trainers.iter_mut().enumerate() {
+                training[which].extend(time(trainer, arguments.reps)?);
+                fields[which].extend(field_steps(both[which], arguments.reps)?);
+                simulation[which].extend(simulate(both[which].problem, arguments.reps));
+            }
+        }
+        let [ours, file] = training.map(median);
+        let [ours_alone, file_alone] = fields.map(|times| 1e6 * median(times));
+        let [truth, described] = simulation.map(|times| 1e6 * median(times));
+        let Sizes {
+            batch,
+            agents,
+            horizon,
+        } = sizes;
+        println!(
+            "{:<20}{batch:>6}{agents:>7}{horizon:>6}{ours:>11.4}{file:>11.4}{:>8.2}{ours_alone:>11.2}{file_alone:>11.2}{:>8.2}{truth:>11.2}{described:>11.2}{:>8.2}",
+            entry.problem.name,
+            file / ours,
+            file_alone / ours_alone,
+            described / truth
+        );
+    }
+    match found {
+        true => Ok(()),
+        false => bail!(
+            "no file in {} has the name of a problem; name a folder with heat-1d.toml or others",
+            folder.display()
+        ),
+    }
+}
+
+/// Seconds of one episode's step in training, forwards and back, without agents; each as the mean over an
+/// episode.
+fn field_steps(entry: &Entry, reps: u32) -> Result<Vec<f64>> {
+    let problem = entry.problem;
+    let Some(step) = entry.physics.step_by_hand::<f32>(problem) else {
+        bail!("{} has no step by hand", problem.name);
+    };
+    let step = step?;
+    let values = problem.state_len();
+    let episode = (problem.draw)(problem, &mut episode_rng(0, 0));
+    let forcing = vec![0.01 * problem.actuation.force_max as f32; values];
+    let pull = vec![1.0; values];
+    let [mut fields, mut next] = [episode.initial.clone(), vec![0.0; values]];
+    let [mut g_fields, mut g_forcing] = [vec![0.0; values], vec![0.0; values]];
+    let mut tape = vec![0.0; step.tape_len()];
+    let mut scratch = vec![0.0; step.scratch_len()];
+    let mut run = || {
+        fields.copy_from_slice(&episode.initial);
+        let began = Instant::now();
+        for number in 0..problem.horizon {
+            let batch = Batch {
+                episodes: 1,
+                step: number,
+            };
+            step.advance(batch, &fields, &forcing, &mut next, &mut tape, &mut scratch);
+            let at = Interval {
+                fields: &fields,
+                forcing: &forcing,
+                next: &next,
+                tape: &tape,
+            };
+            let g = Gradients {
+                next: &pull,
+                fields: &mut g_fields,
+                forcing: &mut g_forcing,
+            };
+            step.adjoint(batch, at, g, &mut scratch);
+            std::mem::swap(&mut fields, &mut next);
+        }
+        began.elapsed().as_secs_f64() / problem.horizon as f64
+    };
+    Ok((0..10 * reps).map(|_| run()).collect())
+}
+
+/// Seconds of the truth's step, each as the mean over an episode.
+fn simulate(problem: &Problem, reps: u32) -> Vec<f64> {
+    let episode = (problem.draw)(problem, &mut episode_rng(0, 0));
+    let mut stepper = (problem.stepper)(problem, 1);
+    let force = vec![0.01 * problem.actuation.force_max; problem.state_len()];
+    let mut run = || {
+        let mut state: Vec<f64> = episode.initial.iter().map(|&z| f64::from(z)).collect();
+        let began = Instant::now();
+        for _ in 0..problem.horizon {
+            stepper.step(&mut state, &force);
+        }
+        began.elapsed().as_secs_f64() / problem.horizon as f64
+    };
+    (0..10 * reps).map(|_| run()).collect()
+}
+
+/// A training whose steps take the reference's shapes, as the recipe of another entry has it.
 fn stepper(
     entry: &'static Entry,
+    like: &'static Entry,
     preset: Preset,
     sizes: Sizes,
     arguments: &Arguments,
 ) -> Result<Trainer> {
     let problem = entry.problem;
-    let mut recipe = entry.recipe.preset(problem, preset);
+    let mut recipe = like.recipe.preset(like.problem, preset);
     recipe.train.batch = sizes.batch;
     recipe.train.horizon = sizes.horizon;
     recipe.train.pool = recipe.train.pool.min(sizes.batch);
