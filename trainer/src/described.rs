@@ -6,7 +6,7 @@ use crate::kernels::{self, Kernels};
 use crate::loss::Term;
 use crate::recipe::{Quick, Settings};
 use problem::kit::Kit;
-use problem::{Headline, NotImplemented, Problem};
+use problem::{Headline, Problem};
 
 /// All there is to know about a described problem. It is kept for as long as the program runs.
 ///
@@ -20,29 +20,6 @@ pub fn entry(problem: &'static Problem) -> &'static Entry {
         recipe: settings(problem, kit),
         kernels: Some(Kernels(kernels::described::described)),
     }))
-}
-
-/// Refuses what the kernels' closed loop has no form of.
-pub fn on_gpu(problem: &Problem) -> Result<(), NotImplemented> {
-    let Some(kit) = problem.kit else {
-        return Ok(());
-    };
-    let lacks = [
-        (
-            !kit.sensor.is_faithful(),
-            "sensors with a range or a quantisation",
-        ),
-        (kit.rate.is_finite(), "forces with a rate"),
-        (kit.has_influence(), "influence maps"),
-    ];
-    match lacks.into_iter().find(|(has, _)| *has) {
-        None => Ok(()),
-        Some((_, what)) => Err(NotImplemented {
-            part: "the GPU kernels",
-            form: format!("{} with {what}", problem.name),
-            remedy: "train with --backend flex",
-        }),
-    }
 }
 
 /// Errors beyond this are clamped by the agent: some times as far as the file expects any.

@@ -83,10 +83,7 @@ impl Engine {
                 Ok(on_host(make, plan)?)
             }
             #[cfg(feature = "gpu")]
-            Self::Kernels(gpu) => {
-                crate::described::on_gpu(plan.problem)?;
-                Ok(Box::new(GpuLoop::new(gpu, entry, &LoopSpec::of(plan))?))
-            }
+            Self::Kernels(gpu) => Ok(Box::new(GpuLoop::new(gpu, entry, &LoopSpec::of(plan))?)),
         }
     }
 }

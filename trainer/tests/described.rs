@@ -980,8 +980,13 @@ fn loops_make_the_errors_of_the_truth() {
 fn what_kernels_have_no_form_of_is_refused_by_name() {
     for problem in &DRAWN.problems {
         let kit = problem.kit.unwrap();
-        let special = !kit.sensor.is_faithful() || kit.rate.is_finite() || kit.has_influence();
-        let refused = described::on_gpu(problem).err();
+        let [along, across] = problem.grid.edges;
+        let special = !kit.sensor.is_faithful()
+            || kit.rate.is_finite()
+            || kit.has_influence()
+            || problem.grid.axes == 2 && along != across
+            || kit::system::System::of(problem).has_hyperdiffusion();
+        let refused = described::entry(problem).kernels.unwrap().0(problem).err();
         assert_eq!(refused.is_some(), special, "{}", problem.name);
         let said = refused.map_or(String::new(), |refused| refused.to_string());
         assert!(!special || said.contains("--backend flex"), "{said}");

@@ -35,6 +35,13 @@ const COEFFICIENTS: [&str; 4] = [
 /// The kernels of a described problem.
 pub fn described(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
     let grid = &problem.grid;
+    if let Some(what) = lacking(problem) {
+        return Err(NotImplemented {
+            part: "the GPU kernels",
+            form: format!("{} with {what}", problem.name),
+            remedy: "train with --backend flex",
+        });
+    }
     if problem.grid != problem.sensors || problem.coefficients.len() > COEFFICIENTS.len() {
         return Err(no_kernels(problem));
     }
@@ -51,6 +58,28 @@ pub fn described(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplement
         true => Ok(Box::new(kernel)),
         false => Err(too_large),
     }
+}
+
+/// What the kernels, or the loop around them, have no form of.
+fn lacking(problem: &Problem) -> Option<&'static str> {
+    let kit = problem.kit.expect("a described problem");
+    let [along, across] = problem.grid.edges;
+    let lacks = [
+        (
+            !kit.sensor.is_faithful(),
+            "sensors with a range or a quantisation",
+        ),
+        (kit.rate.is_finite(), "forces with a rate"),
+        (kit.has_influence(), "influence maps"),
+        (
+            problem.grid.axes == 2 && along != across,
+            "a box that is periodic along one axis",
+        ),
+        (System::of(problem).has_hyperdiffusion(), "hyperdiffusion"),
+    ];
+    lacks
+        .into_iter()
+        .find_map(|(has, what)| has.then_some(what))
 }
 
 /// The step of a described problem.
