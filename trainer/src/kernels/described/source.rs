@@ -75,8 +75,10 @@ impl Writer<'_> {
         let mut value = |source: &mut String, expression: &Expression| {
             count += 1;
             let wgsl = expression.wgsl(&names, &format!("e{count}_"));
-            source.push_str(&wgsl.lets);
-            wgsl.value
+            // Hardware's own are good near zero only.
+            let near_zero = |text: &str| text.replace("sin(", "sine(").replace("cos(", "cosine(");
+            source.push_str(&near_zero(&wgsl.lets));
+            near_zero(&wgsl.value)
         };
         let (mut rates, mut pulls) = (String::new(), String::new());
         for (f, field) in kit.described.iter().enumerate() {

@@ -217,6 +217,20 @@ fn root(k: u32) -> f32 {
     return 1.0;
 }
 
+// An angle brought to −π..π; a turn is 6.28125 and the rest of it.
+fn within_turn(x: f32) -> f32 {
+    let turns = round(x * 0.15915494);
+    return fma(-turns, 0.0019353072, fma(-turns, 6.28125, x));
+}
+
+fn sine(x: f32) -> f32 {
+    return sin(within_turn(x));
+}
+
+fn cosine(x: f32) -> f32 {
+    return cos(within_turn(x));
+}
+
 // What edges hold or bring to a node in a stage.
 fn edge(field: u32, j: u32, step: u32, part: u32, stage: u32) -> f32 {
     let slot = u32(tables[SLOTS_IN_TABLES + field + j]);
