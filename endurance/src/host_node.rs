@@ -90,7 +90,7 @@ fn power_on(line: &Line) {
         let run = panic::catch_unwind(AssertUnwindSafe(|| {
             let node = node::run(&mut receiver, &mut sender, &mut hardware, &mut workspace);
             let mut node = pin!(node);
-            pollster::block_on(poll_fn(|context| {
+            host_clock::block_on(poll_fn(|context| {
                 // Not in the match, which would keep the line locked while the node uses it.
                 let closed = line.to_node.lock().closed;
                 match closed {

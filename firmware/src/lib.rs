@@ -27,6 +27,10 @@ macro_rules! log {
     }};
 }
 
+// Brings the clock that unit tests are linked with.
+#[cfg(test)]
+use host_clock as _;
+
 pub mod admit;
 pub mod black_box;
 pub mod hardware;

@@ -4,6 +4,7 @@ use agent_core::{
     agent::Mode,
     message::{Command, Mishap, Report, SlotState},
 };
+use embassy_time::Duration;
 use firmware::{store::RECORD_AREA, upload::STALL};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -237,7 +238,7 @@ fn an_upload_that_stalls_is_dropped_and_the_node_runs_on() {
         host.expect(Command::PolicyBegin { length }, Report::Stored { next: 0 })
             .await;
         // Nobody is kept busy: to the node it is as if its host had gone.
-        std::thread::sleep(std::time::Duration::from_millis(STALL.as_millis() + 10));
+        host_clock::pass(STALL + Duration::from_millis(10));
         let chunk = Command::PolicyChunk {
             offset: 0,
             bytes: &[0; 100],
