@@ -3,6 +3,11 @@
 use defmt_decoder::{DecodeError, Locations, Table};
 use std::{fs, io, path::Path, sync::Arc};
 
+use crate::plain_text::plain;
+
+/// Most characters of a line.
+const LINE: usize = 1000;
+
 /// Why a log cannot be made readable.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
@@ -57,7 +62,7 @@ impl Decoder {
         loop {
             match stream.decode() {
                 Ok(frame) => {
-                    let line = frame.display(false).to_string();
+                    let line = plain(&frame.display(false).to_string(), LINE);
                     let locations = self.locations.as_ref();
                     lines.push(match locations.and_then(|l| l.get(&frame.index())) {
                         Some(place) => format!("{line}  ({})", module(&place.module)),

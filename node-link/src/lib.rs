@@ -23,7 +23,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Every call is bounded in time, and none waits by looking again and again.
+//! Every call is bounded in time, whoever is at the other end and whatever they send, and none waits
+//! by looking again and again. What a node says is made fit for a terminal where it comes in.
 
 #![forbid(unsafe_code)]
 
@@ -35,12 +36,17 @@ pub mod tcp;
 pub mod unreliable;
 
 mod leash;
+mod plain_text;
 mod stream;
 
 pub use emulated::{BoardError, BoardOptions, Clock, EmulatedBoard, Machine};
-pub use session::{LinkCounters, NodeStatus, Session, SessionError};
+pub use session::{LinkCounters, NodeStatus, Session, SessionError, UploadLimit};
 
 use std::{io, time::Instant};
+
+/// How often more is read, or looked at, after a deadline: it came in time, and we are late. Bounded,
+/// because from somebody who never stops there is always more.
+const OVERDUE: usize = 16;
 
 /// A byte stream to a node. Every call is bounded in time.
 ///

@@ -1,13 +1,16 @@
 //! A node at a serial port: a real board, through its USB cable or a UART adapter.
 
 use std::{
-    io::{self, Read, Write},
+    io::{self, Read},
     time::{Duration, Instant},
 };
 
 use serialport::{ErrorKind, SerialPort, TTYPort};
 
-use crate::{Transport, stream::is_timeout};
+use crate::{
+    Transport,
+    stream::{SEND_PATIENCE, is_timeout, write_all},
+};
 
 /// Why a serial port could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -111,8 +114,8 @@ impl Transport for Serial {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         // Ten bits a byte, twice over, for what is still in the driver's buffer.
         let line_time = bytes.len() as f64 * 20.0 / f64::from(self.baud.max(1));
-        let limit = Duration::from_millis(100) + Duration::from_secs_f64(line_time);
-        let sent = self.port(limit)?.write_all(bytes);
+        let limit = SEND_PATIENCE + Duration::from_secs_f64(line_time);
+        let sent = write_all(self.port(limit)?, bytes, Instant::now() + limit);
         sent.map_err(|error| match is_timeout(&error) {
             true => io::Error::new(
                 io::ErrorKind::TimedOut,

@@ -6,12 +6,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agent_core::message::{
-    CHUNK, COMMAND_FRAME, Command, Counters, FrameError, FrameReader, Hello, History, PROTOCOL,
-    Report, Slot, Status, UNASKED, decode_frame, encode_frame,
+use agent_core::{
+    message::{
+        CHUNK, COMMAND_FRAME, Command, Counters, FrameError, FrameReader, Hello, History, PROTOCOL,
+        PolicyId, Report, Slot, SlotState, Status, UNASKED, decode_frame, encode_frame,
+    },
+    policy::Policy,
 };
 
-use crate::Transport;
+use crate::{OVERDUE, Transport, plain_text};
 
 /// Longest frame taken; more than any node sends.
 const REPORT_FRAME: usize = 1024;
@@ -19,6 +22,14 @@ const REPORT_FRAME: usize = 1024;
 /// How long a piece of an upload may take. A real board erases its flash meanwhile: up to 2 s for a
 /// sector of 128 KiB (STM32F446 data sheet, table 48), and on a busy machine an emulated one is slow.
 const UPLOAD_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Bytes of an upload that the slowest line brings in a second, erasing included: a third of what
+/// 115,200 baud carry.
+const UPLOAD_RATE: usize = 4096;
+
+/// Pieces of an upload that a node may ask for again, or take in part. One that keeps the rules does
+/// neither: what is lost on the line is sent again with its number, and answered as before.
+const MOST_AGAIN: usize = 16;
 
 /// When an answer is first missed; from then on each wait is twice as long as the one before.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -58,6 +69,9 @@ pub enum SessionError {
          upload it again"
     )]
     Restarted,
+    /// The node's answers to an upload cannot be true.
+    #[error("the upload was given up: {0}; the node is broken, or not what it says it is")]
+    Upload(String),
     /// The node answered, but not what was asked.
     #[error("unexpected answer to {asked}: {report}")]
     Unexpected {
@@ -136,6 +150,8 @@ pub struct Session {
     unread: Range<usize>,
     /// The frame of the report last received, still encoded.
     report: Vec<u8>,
+    /// What people may read of it.
+    text: String,
     /// The frame of the last command, after a zero that ends whatever may be on the line.
     command: Vec<u8>,
     number: u32,
@@ -154,6 +170,7 @@ impl Session {
             chunk: [0; 512],
             unread: 0..0,
             report: Vec::new(),
+            text: String::new(),
             command: vec![0],
             number: UNASKED,
             cut: true,
@@ -205,15 +222,22 @@ impl Session {
     }
 
     /// The next report, whatever command it answers, or none by `deadline`. What is damaged is
-    /// counted and skipped.
+    /// counted and skipped. Its texts can be shown as they are.
     pub fn receive(
         &mut self,
         deadline: Instant,
     ) -> Result<Option<(u32, Report<'_>)>, SessionError> {
         match self.next_report(deadline)? {
-            Some(_) => Ok(decode_frame(&mut self.report).ok()),
+            Some(_) => Ok(self.last_report()),
             None => Ok(None),
         }
+    }
+
+    /// The report last received, its texts made fit to be shown: this is where they come in.
+    fn last_report(&mut self) -> Option<(u32, Report<'_>)> {
+        // It was decoded once already, on its way.
+        let (number, report) = decode_frame(&mut self.report).ok()?;
+        Some((number, plain_text::of_report(report, &mut self.text)))
     }
 
     /// Sends a command and waits for its answer, and sends it again a few times while none comes.
@@ -240,9 +264,7 @@ impl Session {
             self.resend()?;
             wait *= 2;
         }
-        // It was decoded once already, on its way.
-        let (_, report) =
-            decode_frame(&mut self.report).map_err(|_| SessionError::Timeout(patience))?;
+        let (_, report) = self.last_report().ok_or(SessionError::Timeout(patience))?;
         Ok(report)
     }
 
@@ -279,33 +301,96 @@ impl Session {
         signature: &[u8],
         progress: &mut dyn FnMut(usize),
     ) -> Result<Hello, SessionError> {
+        let limit = UploadLimit::by_size(UPLOAD_PATIENCE, policy.len());
+        self.upload_within(limit, policy, signature, progress)
+    }
+
+    /// [`upload`](Self::upload) with limits of the caller's.
+    pub fn upload_within(
+        &mut self,
+        limit: UploadLimit,
+        policy: &[u8],
+        signature: &[u8],
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<Hello, SessionError> {
         let starts = self.counters.starts;
+        let clock = limit.begin();
         let length = u32::try_from(policy.len()).unwrap_or(u32::MAX);
-        let mut next = self.stored(&Command::PolicyBegin { length }, starts)?;
-        while let Some(rest) = policy.get(next..).filter(|rest| !rest.is_empty()) {
-            let bytes = &rest[..rest.len().min(CHUNK)];
+        let begin = Command::PolicyBegin { length };
+        let mut next = self.stored(&begin, 0, starts, &clock)?;
+        let (mut sent, mut again) = (0, 0);
+        while next < policy.len() {
+            let end = policy.len().min(next + CHUNK);
             let offset = next as u32;
-            next = self.stored(&Command::PolicyChunk { offset, bytes }, starts)?;
+            let bytes = &policy[next..end];
+            sent = end.max(sent);
+            next = self.stored(
+                &Command::PolicyChunk { offset, bytes },
+                sent,
+                starts,
+                &clock,
+            )?;
+            again += usize::from(next < end);
+            if again > MOST_AGAIN {
+                let what = format!("{again} pieces were asked for again");
+                return Err(SessionError::Upload(what));
+            }
             progress(next);
         }
-        let armed = match self.ask(&Command::PolicyCommit { signature }, UPLOAD_PATIENCE)? {
+        let commit = Command::PolicyCommit { signature };
+        let armed = match self.ask(&commit, clock.patience()?)? {
             Report::Hello(hello) => Ok(hello),
             Report::PolicyRefused { reason } => Err(SessionError::Refused(reason.to_owned())),
             report => Err(unexpected("the end of the upload", &report)),
         };
-        self.unless_restarted(starts, armed)
+        let hello = self.unless_restarted(starts, armed)?;
+        self.check_armed(&hello, policy, &clock)?;
+        Ok(hello)
     }
 
-    /// Sends a piece of an upload that began after so many starts.
-    fn stored(&mut self, command: &Command, starts: u64) -> Result<usize, SessionError> {
-        let answer = match self.ask(command, UPLOAD_PATIENCE)? {
-            Report::Stored { next } => Ok(next as usize),
+    /// Sends a piece of an upload that began after so many starts, and returns where the node wants
+    /// to go on: within what was `sent`.
+    fn stored(
+        &mut self,
+        command: &Command,
+        sent: usize,
+        starts: u64,
+        clock: &UploadClock,
+    ) -> Result<usize, SessionError> {
+        let answer = match self.ask(command, clock.patience()?)? {
+            Report::Stored { next } if next as usize <= sent => Ok(next as usize),
+            Report::Stored { next } => Err(SessionError::Upload(format!(
+                "the node says that it has {next} bytes, of {sent} that were sent"
+            ))),
             Report::PolicyRefused { reason } | Report::Rejected { reason } => {
                 Err(SessionError::Refused(reason.to_owned()))
             }
             report => Err(unexpected("a piece of the upload", &report)),
         };
         self.unless_restarted(starts, answer)
+    }
+
+    /// An upload has worked when the node names what was uploaded, and has it in a slot.
+    fn check_armed(
+        &mut self,
+        hello: &Hello,
+        policy: &[u8],
+        clock: &UploadClock,
+    ) -> Result<(), SessionError> {
+        let wrong = |what: &str| Err(SessionError::Upload(what.to_owned()));
+        let id: Option<PolicyId> = Policy::parse(policy).ok().map(|policy| policy.id());
+        if id.is_none() || hello.policy != id {
+            return wrong("at its end the node names another policy than was sent");
+        }
+        let status = self.status(clock.patience()?)?;
+        let active = status.active.and_then(|k| status.slots.get(usize::from(k)));
+        let holds = |slot: &Slot| {
+            slot.policy == id && matches!(slot.state, SlotState::OnTrial | SlotState::Proven)
+        };
+        match active.is_some_and(holds) {
+            true => Ok(()),
+            false => wrong("at its end the node's slot holds another policy than was sent"),
+        }
     }
 
     /// The answer, unless the node has started again since it had started so often: it then knows
@@ -343,16 +428,21 @@ impl Session {
 
     /// Whether a report with this number came by `deadline`; it then lies in `report`.
     fn wait_for(&mut self, number: u32, deadline: Instant) -> Result<bool, SessionError> {
-        while let Some(got) = self.next_report(deadline)? {
-            if got == number {
-                return Ok(true);
+        let mut overdue = 0;
+        while overdue < OVERDUE {
+            match self.next_report(deadline)? {
+                Some(got) if got == number => return Ok(true),
+                Some(_) => overdue += usize::from(Instant::now() >= deadline),
+                None => break,
             }
         }
         Ok(false)
     }
 
-    /// Receives a report into `report` and returns its number.
+    /// Receives a report into `report` and returns its number; none if `deadline` has passed and
+    /// none has come, whatever else keeps coming.
     fn next_report(&mut self, deadline: Instant) -> Result<Option<u32>, SessionError> {
+        let mut overdue = 0;
         loop {
             for at in self.unread.by_ref() {
                 let Some(frame) = self.frames.push(self.chunk[at]) else {
@@ -382,11 +472,60 @@ impl Session {
                     Err(_) => self.counters.damaged += 1,
                 }
             }
+            if overdue == OVERDUE {
+                return Ok(None);
+            }
             let length = self.transport.receive(&mut self.chunk, deadline)?;
             if length == 0 {
                 return Ok(None);
             }
+            overdue += usize::from(Instant::now() >= deadline);
             self.unread = 0..length;
+        }
+    }
+}
+
+/// How long an upload may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UploadLimit {
+    /// Until the answer to one piece.
+    pub piece: Duration,
+    /// In all.
+    pub whole: Duration,
+}
+
+impl UploadLimit {
+    /// So long for a piece, and in all as long as a slow line takes for so many bytes.
+    pub fn by_size(piece: Duration, bytes: usize) -> Self {
+        let line = Duration::from_secs_f64(bytes as f64 / UPLOAD_RATE as f64);
+        let whole = piece.saturating_add(line);
+        Self { piece, whole }
+    }
+
+    fn begin(self) -> UploadClock {
+        UploadClock {
+            limit: self,
+            began: Instant::now(),
+        }
+    }
+}
+
+/// An upload's time.
+struct UploadClock {
+    limit: UploadLimit,
+    began: Instant,
+}
+
+impl UploadClock {
+    /// How long the next answer may take.
+    fn patience(&self) -> Result<Duration, SessionError> {
+        let UploadLimit { piece, whole } = self.limit;
+        match whole.checked_sub(self.began.elapsed()) {
+            Some(left) if !left.is_zero() => Ok(left.min(piece)),
+            _ => Err(SessionError::Upload(format!(
+                "it is not done after {} s",
+                whole.as_secs_f64()
+            ))),
         }
     }
 }

@@ -9,36 +9,27 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long a peer may take nothing before a frame to it is given up. It is then hung, or gone
-/// without a word; one that is merely slow takes something.
-const SEND_PATIENCE: Duration = Duration::from_millis(100);
+/// How long a peer may take for a frame before it is given up. The system's buffers hold many: it is
+/// then hung, or gone without a word.
+pub const SEND_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Longest wait in an attempt to open a stream again.
 pub const REOPEN_PATIENCE: Duration = Duration::from_millis(50);
 
-/// A connected socket whose reads can be limited in time.
+/// A connected socket whose writes can be limited in time.
 pub trait Socket: Read + Write + AsFd {
     fn limit_writes(&self, limit: Duration) -> io::Result<()>;
-    fn limit_reads(&self, limit: Duration) -> io::Result<()>;
 }
 
 impl Socket for UnixStream {
     fn limit_writes(&self, limit: Duration) -> io::Result<()> {
         self.set_write_timeout(Some(limit))
     }
-
-    fn limit_reads(&self, limit: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(limit))
-    }
 }
 
 impl Socket for TcpStream {
     fn limit_writes(&self, limit: Duration) -> io::Result<()> {
         self.set_write_timeout(Some(limit))
-    }
-
-    fn limit_reads(&self, limit: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(limit))
     }
 }
 
@@ -47,6 +38,8 @@ pub struct Stream<S> {
     socket: Option<S>,
     /// Who is at the other end, for errors.
     peer: String,
+    /// It did not take the last frame, and is not waited for again until it takes something.
+    stuck: bool,
 }
 
 impl<S: Socket> Stream<S> {
@@ -55,12 +48,14 @@ impl<S: Socket> Stream<S> {
         Self {
             socket: None,
             peer: peer.into(),
+            stuck: false,
         }
     }
 
     pub fn connect(&mut self, socket: S) -> io::Result<()> {
         socket.limit_writes(SEND_PATIENCE)?;
         self.socket = Some(socket);
+        self.stuck = false;
         Ok(())
     }
 
@@ -88,7 +83,12 @@ impl<S: Socket> Stream<S> {
         let Some(socket) = &mut self.socket else {
             return Err(self.not_connected());
         };
-        match socket.write_all(bytes) {
+        let sent = match self.stuck && !is_ready(socket, PollFlags::OUT, Duration::ZERO) {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => write_all(socket, bytes, Instant::now() + SEND_PATIENCE),
+        };
+        self.stuck = sent.is_err();
+        match sent {
             Ok(()) => Ok(()),
             Err(error) if is_timeout(&error) => Err(io::Error::new(
                 io::ErrorKind::TimedOut,
@@ -102,12 +102,12 @@ impl<S: Socket> Stream<S> {
         let Some(socket) = &mut self.socket else {
             return Err(self.not_connected());
         };
-        // Never zero, which would mean for ever.
+        // Not by the socket's own limit, which is counted in ticks of several milliseconds.
         let left = deadline.saturating_duration_since(Instant::now());
-        let read = socket
-            .limit_reads(left.max(Duration::from_micros(1)))
-            .and_then(|()| socket.read(buffer));
-        match read {
+        if !is_ready(socket, PollFlags::IN, left) {
+            return Ok(0);
+        }
+        match socket.read(buffer) {
             Ok(0) => Err(self.broken(io::ErrorKind::UnexpectedEof.into())),
             Ok(length) => Ok(length),
             Err(error) if is_timeout(&error) => Ok(0),
@@ -134,6 +134,34 @@ impl<S: Socket> Stream<S> {
             format!("{} is not connected", self.peer),
         )
     }
+}
+
+/// Whether the socket can be read from or written to before `limit` has passed, or is broken.
+fn is_ready(socket: &impl AsFd, wanted: PollFlags, limit: Duration) -> bool {
+    let mut ends = [PollFd::new(socket, wanted)];
+    // None would be for ever.
+    let most = Timespec {
+        tv_sec: i64::MAX,
+        tv_nsec: 0,
+    };
+    let limit = Timespec::try_from(limit).unwrap_or(most);
+    matches!(poll(&mut ends, Some(&limit)), Ok(1))
+}
+
+/// Writes everything by `deadline`: also to somebody who takes a byte now and then.
+pub fn write_all(to: &mut impl Write, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match to.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(length) => bytes = &bytes[length..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if !bytes.is_empty() && Instant::now() >= deadline {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+    Ok(())
 }
 
 pub fn is_timeout(error: &io::Error) -> bool {

@@ -10,7 +10,7 @@ use std::{
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::Transport;
+use crate::{OVERDUE, Transport};
 
 /// What befalls a frame, each with its probability.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -120,7 +120,8 @@ impl Transport for Unreliable {
     }
 
     fn receive(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
-        while self.ready.is_empty() {
+        let mut overdue = 0;
+        while self.ready.is_empty() && overdue < OVERDUE {
             let length = self.inner.receive(buffer, deadline)?;
             if length == 0 {
                 return Ok(0);
@@ -128,6 +129,7 @@ impl Transport for Unreliable {
             self.passed.clear();
             self.back.pass(&buffer[..length], &mut self.passed);
             self.ready.extend(&self.passed);
+            overdue += usize::from(Instant::now() >= deadline);
         }
         io::Read::read(&mut self.ready, buffer)
     }

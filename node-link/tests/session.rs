@@ -1,10 +1,10 @@
 //! A session against nodes that misbehave, over a connection that is real.
 
 use agent_core::message::{
-    Command, FrameReader, Hello, Mishap, PROTOCOL, Report, ResetCause, UNASKED, decode_frame,
-    encode_frame,
+    Command, Counters, FrameReader, Hello, History, Mishap, PROTOCOL, Report, ResetCause, Slot,
+    SlotState, Status, UNASKED, decode_frame, encode_frame,
 };
-use node_link::{Session, SessionError, tcp};
+use node_link::{Session, SessionError, UploadLimit, tcp};
 use std::{
     io::{Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
@@ -306,4 +306,149 @@ fn an_address_without_a_node_is_named() {
     assert!(error.contains(&address), "{error}");
     let error = tcp::connect("nonsense").err().unwrap().to_string();
     assert!(error.contains("host:port"), "{error}");
+}
+
+/// What of an upload's answers a node gets wrong, and what is then said.
+fn upload_to(answer: impl Fn(&Command) -> Report<'static> + Send + 'static) -> (String, u64) {
+    let mut session = session(&node(move |line, number, command| {
+        line.answer(number, answer(&command));
+    }));
+    let error = session.upload(&[7; 20_000], &[], &mut |_| ()).unwrap_err();
+    (error.to_string(), session.counters().sent)
+}
+
+#[test]
+fn an_upload_without_progress_is_given_up() {
+    let (error, sent) = upload_to(|_| Report::Stored { next: 0 });
+    assert!(error.contains("17 pieces were asked for again"), "{error}");
+    // The beginning, and those pieces.
+    assert_eq!(sent, 18);
+    // Nor does a byte a piece get it anywhere.
+    let (error, sent) = upload_to(|command| Report::Stored {
+        next: match command {
+            Command::PolicyChunk { offset, .. } => offset + 1,
+            _ => 0,
+        },
+    });
+    assert!(error.contains("asked for again"), "{error}");
+    assert_eq!(sent, 18);
+}
+
+#[test]
+fn a_node_cannot_have_more_of_an_upload_than_was_sent() {
+    for next in [1, 20_000, u32::MAX] {
+        let (error, sent) = upload_to(move |_| Report::Stored { next });
+        assert!(error.contains(&format!("{next} bytes, of 0")), "{error}");
+        assert_eq!(sent, 1);
+    }
+}
+
+#[test]
+fn the_end_of_an_upload_is_believed_only_of_a_node_that_then_has_the_policy() {
+    let (error, _) = upload_to(|command| match command {
+        Command::PolicyBegin { .. } => Report::Stored { next: 0 },
+        Command::PolicyChunk { offset, bytes } => Report::Stored {
+            next: offset + bytes.len() as u32,
+        },
+        _ => Report::Hello(HELLO),
+    });
+    assert!(error.contains("names another policy"), "{error}");
+}
+
+#[test]
+fn an_upload_is_bounded_as_a_whole() {
+    let mut session = session(&node(|line, number, command| {
+        thread::sleep(Duration::from_millis(20));
+        let next = match command {
+            Command::PolicyChunk { offset, bytes } => offset + bytes.len() as u32,
+            _ => 0,
+        };
+        line.answer(number, Report::Stored { next });
+    }));
+    let limit = UploadLimit {
+        piece: PATIENCE,
+        whole: Duration::from_millis(100),
+    };
+    let policy = [7; 100_000];
+    let start = Instant::now();
+    let error = session.upload_within(limit, &policy, &[], &mut |_| ());
+    // The time ran out between two pieces, or while one was waited for.
+    let error = error.unwrap_err();
+    assert!(
+        matches!(error, SessionError::Upload(_) | SessionError::Timeout(_)),
+        "{error}"
+    );
+    // All pieces together would take 4 s.
+    assert!(start.elapsed() < Duration::from_secs(3));
+}
+
+#[test]
+fn whoever_never_stops_sending_is_given_up_on_in_time() {
+    let start_notice = frame(UNASKED, &Report::Hello(HELLO));
+    let late_answer = frame(9, &Report::Stored { next: 1 });
+    let flood = |with: Vec<u8>| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            let many = with.repeat(1 + 10_000 / with.len());
+            while stream.write_all(&many).is_ok() {}
+        });
+        session(&address)
+    };
+    let patience = Duration::from_millis(200);
+    for bytes in [vec![0], vec![1], start_notice, late_answer] {
+        let mut session = flood(bytes);
+        let start = Instant::now();
+        let given_up = session.hello(patience);
+        assert!(
+            matches!(given_up, Err(SessionError::Timeout(_))),
+            "{given_up:?}"
+        );
+        assert!(start.elapsed() < patience + Duration::from_secs(2));
+        // A glance reads what has come, not what comes.
+        let start = Instant::now();
+        for _ in 0..100 {
+            session.receive(Instant::now()).unwrap();
+        }
+        assert!(start.elapsed() < Duration::from_secs(2));
+    }
+}
+
+#[test]
+fn what_a_node_says_cannot_steer_a_terminal() {
+    let nasty = "\u{1b}]0;pwned\u{7}\u{9b}2J\u{202e}\r\n";
+    let mut session = session(&node(move |line, number, command| match command {
+        Command::Hello => line.answer(number, Report::Rejected { reason: nasty }),
+        _ => line.answer(number, status(nasty)),
+    }));
+    let plain = r"\u{1b}]0;pwned\u{7}\u{9b}2J\u{202e}\r\n";
+    let error = session.hello(PATIENCE).unwrap_err().to_string();
+    assert!(error.ends_with(plain), "{error}");
+    let status = session.status(PATIENCE).unwrap();
+    let texts = [status.board, status.firmware, status.last_words];
+    assert_eq!(texts, [plain; 3]);
+}
+
+/// The status of a node that has only this to say.
+fn status(text: &str) -> Report<'_> {
+    let slot = Slot {
+        policy: None,
+        state: SlotState::Empty,
+    };
+    Report::Status(Status {
+        board: text,
+        firmware: text,
+        active: None,
+        slots: [slot; 2],
+        history: History {
+            reset: ResetCause::PowerOn,
+            boots: 1,
+            watchdog_bites: 0,
+            panics: 0,
+            faults: 0,
+        },
+        last_words: text,
+        counters: Counters::default(),
+    })
 }
