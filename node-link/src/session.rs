@@ -126,6 +126,17 @@ pub struct NodeStatus {
     pub counters: Counters,
 }
 
+impl NodeStatus {
+    /// The policy that it runs, as its slots have it.
+    pub fn runs(&self) -> Option<PolicyId> {
+        let slot = self.slots.get(usize::from(self.active?))?;
+        match slot.state {
+            SlotState::OnTrial | SlotState::Proven => slot.policy,
+            SlotState::Empty | SlotState::Refused | SlotState::GivenUp => None,
+        }
+    }
+}
+
 impl From<Status<'_>> for NodeStatus {
     fn from(status: Status<'_>) -> Self {
         Self {
@@ -199,6 +210,11 @@ impl Session {
         self.counters.sent += 1;
         self.put(usize::from(!self.cut))?;
         Ok(number)
+    }
+
+    /// The number of the last command, which its answer will have.
+    pub fn last_number(&self) -> u32 {
+        self.number
     }
 
     /// Sends the last command again, as it was: a node that has had it answers as before.
@@ -301,7 +317,7 @@ impl Session {
         signature: &[u8],
         progress: &mut dyn FnMut(usize),
     ) -> Result<Hello, SessionError> {
-        let limit = UploadLimit::by_size(UPLOAD_PATIENCE, policy.len());
+        let limit = UploadLimit::generous(policy.len());
         self.upload_within(limit, policy, signature, progress)
     }
 
@@ -338,10 +354,11 @@ impl Session {
             progress(next);
         }
         let commit = Command::PolicyCommit { signature };
-        let armed = match self.ask(&commit, clock.patience()?)? {
-            Report::Hello(hello) => Ok(hello),
-            Report::PolicyRefused { reason } => Err(SessionError::Refused(reason.to_owned())),
-            report => Err(unexpected("the end of the upload", &report)),
+        let armed = match self.ask(&commit, clock.patience()?) {
+            Ok(Report::Hello(hello)) => Ok(hello),
+            Ok(Report::PolicyRefused { reason }) => Err(SessionError::Refused(reason.to_owned())),
+            Ok(report) => Err(unexpected("the end of the upload", &report)),
+            Err(error) => Err(error),
         };
         let hello = self.unless_restarted(starts, armed)?;
         self.check_armed(&hello, policy, &clock)?;
@@ -357,15 +374,16 @@ impl Session {
         starts: u64,
         clock: &UploadClock,
     ) -> Result<usize, SessionError> {
-        let answer = match self.ask(command, clock.patience()?)? {
-            Report::Stored { next } if next as usize <= sent => Ok(next as usize),
-            Report::Stored { next } => Err(SessionError::Upload(format!(
+        let answer = match self.ask(command, clock.patience()?) {
+            Ok(Report::Stored { next }) if next as usize <= sent => Ok(next as usize),
+            Ok(Report::Stored { next }) => Err(SessionError::Upload(format!(
                 "the node says that it has {next} bytes, of {sent} that were sent"
             ))),
-            Report::PolicyRefused { reason } | Report::Rejected { reason } => {
+            Ok(Report::PolicyRefused { reason } | Report::Rejected { reason }) => {
                 Err(SessionError::Refused(reason.to_owned()))
             }
-            report => Err(unexpected("a piece of the upload", &report)),
+            Ok(report) => Err(unexpected("a piece of the upload", &report)),
+            Err(error) => Err(error),
         };
         self.unless_restarted(starts, answer)
     }
@@ -383,11 +401,7 @@ impl Session {
             return wrong("at its end the node names another policy than was sent");
         }
         let status = self.status(clock.patience()?)?;
-        let active = status.active.and_then(|k| status.slots.get(usize::from(k)));
-        let holds = |slot: &Slot| {
-            slot.policy == id && matches!(slot.state, SlotState::OnTrial | SlotState::Proven)
-        };
-        match active.is_some_and(holds) {
+        match status.runs() == id {
             true => Ok(()),
             false => wrong("at its end the node's slot holds another policy than was sent"),
         }
@@ -500,6 +514,11 @@ impl UploadLimit {
         let line = Duration::from_secs_f64(bytes as f64 / UPLOAD_RATE as f64);
         let whole = piece.saturating_add(line);
         Self { piece, whole }
+    }
+
+    /// For a node that means well and may be slow.
+    pub fn generous(bytes: usize) -> Self {
+        Self::by_size(UPLOAD_PATIENCE, bytes)
     }
 
     fn begin(self) -> UploadClock {
