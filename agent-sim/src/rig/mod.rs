@@ -10,11 +10,13 @@
 //! In lock-step the field waits for every node that is thought to live, so that a run with boards is
 //! the same, bit for bit, as one without. In real time it waits for nobody.
 
+mod account;
 mod address;
 mod cable;
 mod diary;
 mod link;
 mod node;
+mod recent;
 
 pub use address::{BAUD, BadLink, Boards, LinkKind};
 pub use diary::{Diary, Event, State};
@@ -28,7 +30,7 @@ use node_link::device_log::{Decoder, Follower};
 use node_link::{BoardOptions, Clock, EmulatedBoard, Machine, NodeStatus, Session, serial, tcp};
 use rayon::prelude::*;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How the field and the boards keep time together.
@@ -74,10 +76,19 @@ impl Pace {
         self.real_time.is_none()
     }
 
-    /// Until when the answer to an observation of `now_us`, sent at `sent`, counts.
-    fn deadline(&self, sent: Instant, now_us: u64) -> Instant {
+    /// The pace of a run that begins now.
+    fn beginning_now(mut self) -> Self {
+        if let Some(time) = &mut self.real_time {
+            time.began = Instant::now();
+        }
+        self
+    }
+
+    /// Until when the answer to an observation of `now_us`, sent at `sent`, counts from a node that
+    /// is waited for that long.
+    fn deadline(&self, sent: Instant, patience: Duration, now_us: u64) -> Instant {
         match &self.real_time {
-            None => sent + self.patience,
+            None => sent + patience,
             Some(time) => time.wall(now_us as f64 + time.interval_us),
         }
     }
@@ -131,7 +142,7 @@ pub struct Setup {
 pub struct Rig {
     nodes: Nodes,
     faults: Vec<Planned>,
-    pace: Pace,
+    pace: Mutex<Pace>,
 }
 
 /// A fault with everything settled.
@@ -195,7 +206,7 @@ impl Rig {
         let rig = Self {
             nodes: nodes.collect(),
             faults: Vec::new(),
-            pace: setup.pace,
+            pace: Mutex::new(setup.pace),
         };
         (rig, absent)
     }
@@ -221,27 +232,32 @@ impl Rig {
         self
     }
 
-    /// The rig at the pace of the wall clock, beginning now.
+    /// The rig at the pace of the wall clock, beginning with the first step.
     pub fn in_real_time(self, speed: f64, interval_us: f64) -> Self {
-        let pace = Pace::real_time(self.pace.patience, speed, interval_us);
-        self.at(pace)
+        let pace = Pace::real_time(self.pace().patience, speed, interval_us);
+        self.set_pace(pace);
+        self
     }
 
     /// The rig with another time after which a node counts as silent.
     pub fn with_patience(self, patience: Duration) -> Self {
         let pace = Pace {
             patience,
-            ..self.pace
+            ..self.pace()
         };
-        self.at(pace)
+        self.set_pace(pace);
+        self
     }
 
-    fn at(mut self, pace: Pace) -> Self {
-        self.pace = pace;
+    fn pace(&self) -> Pace {
+        *self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_pace(&self, pace: Pace) {
+        *self.pace.lock().unwrap_or_else(PoisonError::into_inner) = pace;
         for index in 0..self.nodes.len() {
             self.node(index).set_pace(pace);
         }
-        self
     }
 
     /// Boards are drawn from those that were not `hit` before, as long as there are enough.
@@ -289,6 +305,10 @@ impl Rig {
 
     /// Breaks and mends what is due before `step`, counted from 0.
     pub fn before(&self, step: usize) {
+        if step == 0 {
+            // Not before: a node that was slow to make ready would have made all others late.
+            self.set_pace(self.pace().beginning_now());
+        }
         for index in 0..self.nodes.len() {
             self.node(index).begin_step(step);
         }
@@ -309,7 +329,7 @@ impl Rig {
 
     /// In real time: waits for the end of `step`, counted from 0.
     pub fn after(&self, step: usize) {
-        if let Some(time) = &self.pace.real_time {
+        if let Some(time) = &self.pace().real_time {
             let end = time.wall((step + 1) as f64 * time.interval_us);
             std::thread::sleep(end.saturating_duration_since(Instant::now()));
         }

@@ -2,20 +2,33 @@
 //!
 //! The host learns of a node's death as it would in the field: the line breaks, or no answer comes.
 //! It then waits for that node no longer, but looks for it now and again, and takes it back when it
-//! answers.
+//! answers. A node that only costs time is given up for good ([`Account`]), and so is one that refuses
+//! the run's policy: every call here is bounded, whatever is at the other end.
 
+use super::account::Account;
 use super::cable::Plug;
 use super::diary::{Diary, State};
+use super::recent::Recent;
 use super::{LinkKind, Pace};
 use agent_core::agent::Action;
 use agent_core::message::{Command, Hello, Observation, PolicyId, Report, ResetCause, UNASKED};
 use node_link::device_log::Follower;
-use node_link::{EmulatedBoard, LinkCounters, NodeStatus, Session, SessionError};
+use node_link::{EmulatedBoard, LinkCounters, NodeStatus, Session, SessionError, UploadLimit};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often a silent node is looked for.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// Looking for it takes at most one part in so many of the run's time.
+const LOOK_SHARE: u32 = 50;
+
+/// Most reports that are looked at before the other nodes have their turn: from one that never stops
+/// there are always more.
+const BURST: usize = 64;
+
+/// How often a node is given the policy in a run: at its beginning, and once again if it loses it.
+const MOST_UPLOADS: usize = 2;
 
 /// A frame that was not answered is sent again after this, then after twice as long, and so on.
 const RESEND: Duration = Duration::from_millis(100);
@@ -52,22 +65,27 @@ pub struct Node {
     pace: Pace,
     step: usize,
     contact: Contact,
+    account: Account,
+    uploads: usize,
     /// When the last observation went out and its number.
     asked: Option<(Instant, u32)>,
+    /// The observations that it may still answer.
+    recent: Recent,
     /// How long after that it is sent again.
     resend_after: Duration,
     /// The action that answers it, and the time that took.
     answer: Option<(Action, Duration)>,
     /// The last action and the time of the observation that it answers.
     last: Option<(Action, u64)>,
-    asked_at_us: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Contact {
     Answering,
-    /// Silent, and last looked for then.
+    /// Silent, and looked for again then.
     Silent(Instant),
+    /// Silent, and not looked for again in this run.
+    GivenUp,
 }
 
 impl Node {
@@ -85,26 +103,67 @@ impl Node {
             pace,
             step: 0,
             contact: Contact::Silent(Instant::now()),
+            account: Account::default(),
+            uploads: 0,
             asked: None,
+            recent: Recent::default(),
             resend_after: RESEND,
             answer: None,
             last: None,
-            asked_at_us: 0,
         }
     }
 
     /// Makes sure that the node at the end of `session` runs the payload.
     pub(super) fn connect(&mut self, session: Session) -> Result<(), SessionError> {
-        let session = self.session.insert(session);
-        let hello = session.hello(self.pace.patience)?;
+        self.session = Some(session);
+        let hello = self.ask(Session::hello)?;
         if let Some(payload) = &self.payload {
             if hello.policy != Some(payload.id) {
-                session.upload(&payload.bytes, &payload.signature, &mut |_| {})?;
+                let limit = UploadLimit::by_size(self.pace.patience, payload.bytes.len());
+                self.upload(limit)?;
             }
-            session.ask(&Command::Reset, self.pace.patience)?;
+            self.ask(forget)?;
         }
         self.contact = Contact::Answering;
         Ok(())
+    }
+
+    /// Asks the node something, for as long as it may still keep the others waiting.
+    fn ask<T>(
+        &mut self,
+        question: impl FnOnce(&mut Session, Duration) -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
+        let patience = self.account.left(self.pace.patience);
+        let Some(session) = &mut self.session else {
+            return Err(SessionError::Timeout(patience));
+        };
+        let began = Instant::now();
+        let answer = question(session, patience);
+        if answer.is_err() {
+            self.account.waited_in_vain(began.elapsed());
+        }
+        answer
+    }
+
+    /// Gives the node the payload. One that refuses it is given up: it would refuse it again, and
+    /// each time a piece of its flash is erased.
+    fn upload(&mut self, limit: UploadLimit) -> Result<(), SessionError> {
+        let Some(payload) = self.payload.clone() else {
+            return Ok(());
+        };
+        let limit = match self.kind {
+            // Ours, and slow on a busy machine.
+            LinkKind::Qemu => UploadLimit::generous(payload.bytes.len()),
+            LinkKind::Serial | LinkKind::Tcp => limit,
+        };
+        self.uploads += 1;
+        let uploaded = self.ask(|session, _| {
+            session.upload_within(limit, &payload.bytes, &payload.signature, &mut |_| {})
+        });
+        if let Err(SessionError::Refused(_)) = uploaded {
+            self.contact = Contact::GivenUp;
+        }
+        uploaded.map(|_| ())
     }
 
     /// Whether there ever was a node here.
@@ -128,27 +187,21 @@ impl Node {
 
     /// The agent of this board begins anew.
     pub(super) fn reset(&mut self) {
-        if self.is_answering() {
-            let patience = self.pace.patience;
-            let asked = self
-                .session
-                .as_mut()
-                .map(|session| session.ask(&Command::Reset, patience).map(|_| ()));
-            if let Some(Err(error)) = asked {
-                self.fall_silent(&error.to_string());
-            }
+        if self.is_answering()
+            && let Err(error) = self.ask(forget)
+        {
+            self.fall_silent(&error.to_string());
         }
         self.last = None;
+        self.recent.clear();
     }
 
     pub(super) fn send(&mut self, observation: &Observation<'_>) {
         self.asked = None;
         self.answer = None;
         self.resend_after = RESEND;
-        self.asked_at_us = observation.now_us;
-        if !self.is_answering() {
-            self.look_for();
-        }
+        // Without waiting.
+        self.look_for(Instant::now());
         if !self.is_answering() {
             return;
         }
@@ -156,7 +209,10 @@ impl Node {
             return;
         };
         match session.send(&Command::Observe(*observation)) {
-            Ok(number) => self.asked = Some((Instant::now(), number)),
+            Ok(number) => {
+                self.asked = Some((Instant::now(), number));
+                self.recent.push(number, observation.now_us);
+            }
             Err(error) => self.fall_silent(&error.to_string()),
         }
     }
@@ -164,11 +220,11 @@ impl Node {
     /// Hears what the node has to say until it has answered the last observation, or `until`. True
     /// when there is nothing more to wait for in this step.
     pub(super) fn listen(&mut self, now_us: u64, until: Instant) -> bool {
-        loop {
+        for _ in 0..BURST {
             let Some((sent, number)) = self.asked else {
                 return true;
             };
-            let deadline = self.pace.deadline(sent, now_us);
+            let deadline = self.deadline(sent, now_us);
             let resend = match self.pace.is_lock_step() {
                 true => sent + self.resend_after,
                 false => deadline,
@@ -190,16 +246,13 @@ impl Node {
             };
             let now = Instant::now();
             match came {
-                Came::Action(answered, action) if answered == number => {
-                    self.asked = None;
-                    self.answer = Some((action, sent.elapsed()));
-                    self.last = Some((action, self.asked_at_us));
+                Came::Action(answered, action) => {
+                    self.take_in(answered, action);
+                    if answered == number {
+                        self.asked = None;
+                        self.answer = Some((action, sent.elapsed()));
+                    }
                 }
-                // Late: meant for an earlier observation, but newer than what we have.
-                Came::Action(_, action) if !self.pace.is_lock_step() => {
-                    self.last = Some((action, now_us));
-                }
-                Came::Action(..) => {}
                 Came::Start(hello) => {
                     // It lost the observation with its memory.
                     self.asked = None;
@@ -210,15 +263,7 @@ impl Node {
                     self.note(format!("refused the observation: {reason}"));
                 }
                 Came::Break(error) => self.fall_silent(&error),
-                Came::Nothing if now >= deadline => {
-                    self.asked = None;
-                    if self.pace.is_lock_step() {
-                        let waited = self.pace.patience.as_secs_f64();
-                        self.fall_silent(&format!("no answer within {waited} s"));
-                    } else if self.has_been_late_for_long(now_us) {
-                        self.fall_silent("no answer for a long time");
-                    }
-                }
+                Came::Nothing if now >= deadline => self.miss(now_us),
                 Came::Nothing if now >= resend => {
                     self.resend_after *= 3;
                     if let Err(error) = session.resend() {
@@ -227,6 +272,43 @@ impl Node {
                 }
                 Came::Nothing => return false,
             }
+        }
+        // Much came, and not the answer.
+        match self.asked {
+            Some((sent, _)) if Instant::now() >= self.deadline(sent, now_us) => self.miss(now_us),
+            _ => {}
+        }
+        self.asked.is_none()
+    }
+
+    /// Until when the answer to an observation of `now_us`, sent at `sent`, is waited for.
+    fn deadline(&self, sent: Instant, now_us: u64) -> Instant {
+        let patience = self.account.left(self.pace.patience);
+        self.pace.deadline(sent, patience, now_us)
+    }
+
+    /// An action that answers an observation of ours, if only an earlier one, is what the actuator
+    /// does since that observation. In lock-step an earlier one has been given up.
+    fn take_in(&mut self, answered: u32, action: Action) {
+        let is_last = self.asked.is_some_and(|(_, number)| answered == number);
+        if !is_last && self.pace.is_lock_step() {
+            return;
+        }
+        if let Some(at_us) = self.recent.take(answered) {
+            self.last = Some((action, at_us));
+            self.account.answered();
+        }
+    }
+
+    /// The answer to the last observation has not come in time.
+    fn miss(&mut self, now_us: u64) {
+        self.asked = None;
+        if self.pace.is_lock_step() {
+            let waited = self.account.left(self.pace.patience);
+            self.account.waited_in_vain(waited);
+            self.fall_silent(&format!("no answer within {} s", waited.as_secs_f64()));
+        } else if self.has_been_late_for_long(now_us) {
+            self.fall_silent("no answer for a long time");
         }
     }
 
@@ -238,11 +320,11 @@ impl Node {
         }
         self.diary.states.push(match self.contact {
             Contact::Answering => State::Late,
-            Contact::Silent(_) => State::Silent,
+            Contact::Silent(_) | Contact::GivenUp => State::Silent,
         });
         match self.contact {
             Contact::Answering => self.held(now_us),
-            Contact::Silent(_) => None,
+            Contact::Silent(_) | Contact::GivenUp => None,
         }
     }
 
@@ -265,95 +347,137 @@ impl Node {
     }
 
     fn fall_silent(&mut self, why: &str) {
-        self.contact = Contact::Silent(Instant::now());
+        self.contact = Contact::Silent(Instant::now() + LOOK);
         self.asked = None;
         self.note(format!("silent: {why}"));
+        if self.account.left(self.pace.patience).is_zero() {
+            self.give_up("it has kept the others waiting for too long");
+        }
     }
 
-    /// Sees whether a silent node has something to say, and calls it now and then.
-    fn look_for(&mut self) {
-        let Contact::Silent(looked) = self.contact else {
+    /// Neither waits for the node nor looks for it again in this run.
+    fn give_up(&mut self, why: &str) {
+        self.contact = Contact::GivenUp;
+        self.asked = None;
+        self.note(format!("given up: {why}"));
+    }
+
+    /// Sees whether a silent node says something before `until`, and calls it now and then. Only an
+    /// answer to what it was last asked is a sign of life, or that it has started.
+    fn look_for(&mut self, mut until: Instant) {
+        let Contact::Silent(next_call) = self.contact else {
             return;
         };
+        if Instant::now() >= next_call {
+            self.call();
+        }
         let Some(session) = &mut self.session else {
             return;
         };
         let mut life = None;
-        // Without waiting.
-        while let Ok(Some((_, report))) = session.receive(Instant::now()) {
-            life = Some(match report {
-                Report::Hello(hello) => Some(hello),
-                _ => None,
-            });
+        for _ in 0..BURST {
+            let asked = session.last_number();
+            let Ok(Some((number, report))) = session.receive(until) else {
+                break;
+            };
+            match report {
+                Report::Hello(hello) if number == UNASKED || number == asked => {
+                    life = Some(Some(hello));
+                }
+                _ if number == asked => life = life.or(Some(None)),
+                _ => {}
+            }
+            if life.is_some() {
+                // Whatever else has come is old by now.
+                until = Instant::now();
+            }
         }
         match life {
             Some(Some(hello)) => self.greet(hello),
-            Some(None) => {
+            Some(None) if self.account.comes_back() => {
                 self.contact = Contact::Answering;
                 self.note("answers again");
             }
-            None if looked.elapsed() > LOOK => {
-                self.contact = Contact::Silent(Instant::now());
-                if session.send(&Command::Hello).is_err() && session.reopen().is_ok() {
-                    let _ = session.send(&Command::Hello);
-                }
-            }
+            Some(None) => self.give_up(TOO_OFTEN),
             None => {}
         }
+    }
+
+    /// Asks a silent node who it is, on a new line if the old one is broken.
+    fn call(&mut self) {
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        let began = Instant::now();
+        if session.send(&Command::Hello).is_err() && session.reopen().is_ok() {
+            let _ = session.send(&Command::Hello);
+        }
+        let pause = LOOK.max(began.elapsed() * LOOK_SHARE);
+        self.contact = Contact::Silent(Instant::now() + pause);
     }
 
     /// Takes a node back that has said who it is.
     fn greet(&mut self, hello: Hello) {
         let again = match self.contact {
             Contact::Answering => "restarted",
-            Contact::Silent(_) => "answers again",
+            Contact::Silent(_) | Contact::GivenUp => "answers again",
         };
         let told = format!(
             "{again}; start {}, cause: {}",
             hello.boots,
             cause(hello.reset)
         );
-        if let (Some(payload), Some(session)) = (&self.payload, &mut self.session)
+        self.last = None;
+        self.recent.clear();
+        if !self.account.comes_back() {
+            return self.give_up(TOO_OFTEN);
+        }
+        if let Some(payload) = &self.payload
             && hello.policy != Some(payload.id)
         {
             if !self.pace.is_lock_step() {
                 return self.fall_silent(&format!("{told}; it has lost its policy"));
             }
-            let uploaded = session.upload(&payload.bytes, &payload.signature, &mut |_| {});
-            if let Err(error) = uploaded {
-                return self.fall_silent(&format!("{told}; it takes no policy: {error}"));
+            if self.uploads >= MOST_UPLOADS {
+                return self.give_up(&format!("{told}; it has lost its policy again"));
+            }
+            let left = self.account.left(self.pace.patience);
+            let limit = UploadLimit {
+                piece: left,
+                whole: left,
+            };
+            if let Err(error) = self.upload(limit) {
+                let why = format!("{told}; it takes no policy: {error}");
+                return match self.contact {
+                    Contact::GivenUp => self.give_up(&why),
+                    _ => self.fall_silent(&why),
+                };
             }
         }
         self.contact = Contact::Answering;
-        self.last = None;
         self.note(told);
     }
 
     /// In lock-step: waits until a board that has its power or its cable back answers, but not for
-    /// ever.
+    /// ever. What it cost until now was our doing.
     pub(crate) fn await_answer(&mut self) {
-        if !self.pace.is_lock_step() {
+        if !self.pace.is_lock_step() || self.contact == Contact::GivenUp {
             return;
         }
         self.asked = None;
+        self.account = Account::default();
         let deadline = Instant::now() + self.pace.patience;
-        let mut call = Instant::now();
-        self.contact = Contact::Silent(call);
-        while !self.is_answering() && Instant::now() < deadline {
-            let Some(session) = &mut self.session else {
-                return;
-            };
-            if Instant::now() >= call {
-                call = Instant::now() + LOOK;
-                if session.send(&Command::Hello).is_err() && session.reopen().is_ok() {
-                    let _ = session.send(&Command::Hello);
-                }
-            }
-            match session.receive(call.min(deadline)) {
-                Ok(Some((_, Report::Hello(hello)))) => self.greet(hello),
-                Ok(_) => {}
-                // Broken: nothing to wait for until it is open again.
-                Err(_) => std::thread::sleep(Duration::from_millis(5)),
+        self.contact = Contact::Silent(Instant::now());
+        while let Contact::Silent(next_call) = self.contact
+            && Instant::now() < deadline
+        {
+            // Nobody else is kept waiting by a call.
+            let next_call = next_call.min(Instant::now() + LOOK);
+            self.contact = Contact::Silent(next_call);
+            self.look_for(next_call.min(deadline));
+            if !self.is_answering() {
+                // A broken line has nothing to wait for until it is open again.
+                std::thread::sleep(Duration::from_millis(5));
             }
         }
     }
@@ -382,12 +506,10 @@ impl Node {
 
     /// How the node says it is, if it says anything.
     pub(super) fn status(&mut self) -> Option<NodeStatus> {
-        let patience = self.pace.patience;
-        let session = self
-            .session
-            .as_mut()
-            .filter(|_| self.contact == Contact::Answering)?;
-        session.status(patience).ok()
+        match self.is_answering() {
+            true => self.ask(Session::status).ok(),
+            false => None,
+        }
     }
 
     /// What its line has carried.
@@ -404,6 +526,14 @@ impl Node {
         self.log_read += more.len() as u64;
         follower.lines(&more)
     }
+}
+
+/// Why a node is not taken back once more.
+const TOO_OFTEN: &str = "it keeps coming back, and answers no observation";
+
+/// Tells the node's agent to begin anew.
+fn forget(session: &mut Session, patience: Duration) -> Result<(), SessionError> {
+    session.ask(&Command::Reset, patience).map(|_| ())
 }
 
 /// What an answer turned out to be.
