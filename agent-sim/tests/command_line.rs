@@ -305,6 +305,7 @@ fn boards_that_make_no_sense_are_refused_before_anything_starts() {
         ),
         ("run heat-1d --realtime 0", "above 0"),
         ("run heat-1d --link qemu=1 --patience 0", "--patience"),
+        ("run heat-1d --link qemu=1 --patience 1e18", "3600 s"),
         ("nodes", "--link"),
         ("flash hand.policy", "--link"),
         ("flash nothing.policy --link qemu=1", "nothing.policy"),

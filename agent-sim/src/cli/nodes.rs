@@ -10,6 +10,7 @@ use agent_core::policy::Policy;
 use anyhow::bail;
 use artifacts::policy_file::PolicyFile;
 use clap::Args;
+use node_link::NodeStatus;
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -38,15 +39,28 @@ pub fn flash(args: &FlashArgs) -> anyhow::Result<()> {
     // For whatever problem it is; the nodes check the rest.
     let policy = Policy::parse(file.bytes())?;
     let payload = args.rig.payload(&file, &policy)?;
+    let id = payload.id;
     let rig = start(&args.rig, Some(payload))?;
+    let statuses = rig.statuses();
     print(&format!(
         "{}: {} bytes, checksum {:08x}, problem {}\n{}",
         file.origin(),
         policy.id().length,
         policy.id().crc,
         policy.header().problem,
-        table(&status_rows(&rig))
-    ))
+        table(&rows(&rig, &statuses))
+    ))?;
+    // Read back, not taken from what was said while it was written.
+    let has_it = |status: &Option<NodeStatus>| {
+        status
+            .as_ref()
+            .is_some_and(|status| status.runs() == Some(id))
+    };
+    let without = statuses.iter().filter(|status| !has_it(status)).count();
+    match without {
+        0 => Ok(()),
+        _ => bail!("{without} of {} boards do not run the policy", rig.len()),
+    }
 }
 
 fn start(args: &RigArgs, payload: Option<Payload>) -> anyhow::Result<Rig> {
@@ -64,6 +78,10 @@ fn start(args: &RigArgs, payload: Option<Payload>) -> anyhow::Result<Rig> {
 
 /// How boards say they are.
 pub fn status_rows(rig: &Rig) -> Vec<Vec<String>> {
+    rows(rig, &rig.statuses())
+}
+
+fn rows(rig: &Rig, statuses: &[Option<NodeStatus>]) -> Vec<Vec<String>> {
     let head = [
         "node",
         "board",
@@ -80,7 +98,7 @@ pub fn status_rows(rig: &Rig) -> Vec<Vec<String>> {
         "rejected frames",
     ];
     let mut rows = vec![head.map(String::from).to_vec()];
-    for (index, status) in rig.statuses().into_iter().enumerate() {
+    for (index, status) in statuses.iter().enumerate() {
         let mut row = vec![rig.node(index).name.clone()];
         let Some(status) = status else {
             row.push("no answer".to_owned());

@@ -9,6 +9,9 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Longest that a board is waited for: an hour.
+const MOST_PATIENCE: Duration = Duration::from_secs(3600);
+
 /// Which boards, and how they are treated.
 #[derive(Args)]
 pub struct RigArgs {
@@ -23,7 +26,8 @@ pub struct RigArgs {
     /// time]
     #[arg(long, value_name = "DIR")]
     flash_dir: Option<PathBuf>,
-    /// Seconds that a board is waited for before it counts as silent
+    /// Seconds that a board is waited for before it counts as silent; one that keeps coming back and
+    /// never answers gets a second more in all
     #[arg(long, value_name = "S", default_value_t = 5.0)]
     patience: f64,
     /// Secret key that signs the policy for boards that ask for a signature (see agent-sim key)
@@ -45,8 +49,14 @@ impl RigArgs {
     pub fn patience(&self) -> anyhow::Result<Duration> {
         Duration::try_from_secs_f64(self.patience)
             .ok()
-            .filter(|patience| !patience.is_zero())
-            .ok_or_else(|| anyhow!("--patience {} is not a time above 0", self.patience))
+            .filter(|patience| !patience.is_zero() && *patience <= MOST_PATIENCE)
+            .ok_or_else(|| {
+                anyhow!(
+                    "--patience {} is not a time above 0 of at most {} s",
+                    self.patience,
+                    MOST_PATIENCE.as_secs()
+                )
+            })
     }
 
     /// The policy as boards get it.

@@ -16,7 +16,7 @@ use crate::recording::Recording;
 use crate::report::film::film;
 use crate::report::html::{self, Page};
 use crate::report::{self, DrawError, Event, RGBColor, Shown, line};
-use crate::rig::{Boards, Diary, Pace, Rig};
+use crate::rig::{Boards, Diary, LinkKind, Pace, Rig};
 use crate::scenario::{ControllerKind, Scenario, Team};
 use crate::table::{number, table};
 use agent_core::policy::Policy;
@@ -42,6 +42,10 @@ pub struct RunArgs {
     /// every answer; late answers are late
     #[arg(long, value_name = "SPEED", num_args = 0..=1, default_missing_value = "1")]
     realtime: Option<f64>,
+    /// Let a scenario file name boards that are not emulated: a run gives them its policy and drives
+    /// what they drive
+    #[arg(long)]
+    write_boards: bool,
     /// Number of agents [default: as published]
     #[arg(long, value_name = "N")]
     agents: Option<usize>,
@@ -114,6 +118,8 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     scenario.episode = args.episode.unwrap_or(scenario.episode);
     if !args.rig.links.is_empty() {
         scenario.links = args.rig.boards()?;
+    } else if !args.write_boards {
+        refuse_real_boards(&scenario.links)?;
     }
     scenario.realtime = args.realtime.or(scenario.realtime);
     let patience = args.rig.patience()?;
@@ -277,6 +283,18 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
 /// Of a set that came on another grid, after its name.
 pub fn aside(resampled: Option<&Resampled>) -> String {
     resampled.map_or(String::new(), |resampled| format!(", {resampled}"))
+}
+
+/// A file that somebody else wrote must not overwrite a board's policy and move its actuator unasked.
+fn refuse_real_boards(links: &[Boards]) -> anyhow::Result<()> {
+    match links.iter().find(|boards| boards.kind() != LinkKind::Qemu) {
+        None => Ok(()),
+        Some(boards) => bail!(
+            "the scenario file names {}, which is no emulated board: a run gives it the policy and \
+             drives what it drives; give --write-boards to allow that, or name boards with --link",
+            boards.to_string().escape_debug()
+        ),
+    }
 }
 
 /// The boards of the run, started, if it has any or keeps real time.
