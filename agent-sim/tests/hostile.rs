@@ -24,7 +24,10 @@ use std::time::{Duration, Instant};
 /// Long enough for a sound node on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a peer may cost beyond that.
+/// What is almost too long.
+const ALMOST: Duration = Duration::from_millis(800);
+
+/// What a peer may cost beyond patience.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How many kinds are met at the same time: they cost time, and little else.
@@ -163,6 +166,25 @@ const KINDS: &[(&str, Peer)] = &[
             Asked::Status => line.flood(&frame(number - 1, &act(0.0))),
             Asked::Observe => line.say(number, &act(0.0)),
             _ => line.say(number, &hello(armed())),
+        });
+    }),
+    // Not quite too late, each time.
+    ("refuses each observation, late", |at| {
+        greets(at, |line, number| {
+            thread::sleep(ALMOST);
+            line.say(number, &Report::Rejected { reason: "no" })
+        });
+    }),
+    ("starts at each observation, late", |at| {
+        greets(at, |line, _| {
+            thread::sleep(ALMOST);
+            line.say(UNASKED, &hello(armed()))
+        });
+    }),
+    ("hangs up at each observation, late", |at| {
+        greets(at, |_, _| {
+            thread::sleep(ALMOST);
+            false
         });
     }),
     // It starts, and starts.

@@ -37,6 +37,9 @@ pub struct Event {
     pub what: String,
 }
 
+/// Most events that are kept of a node.
+const MOST_EVENTS: usize = 1000;
+
 /// A node's run.
 #[derive(Debug, Clone, Default)]
 pub struct Diary {
@@ -54,8 +57,13 @@ impl Diary {
         self.latencies.push(latency);
     }
 
+    /// Keeps an event, unless there are too many: a node can make one in every step.
     pub(super) fn event(&mut self, step: usize, what: impl Into<String>) {
-        let what = what.into();
+        let what = match self.events.len() {
+            0..MOST_EVENTS => what.into(),
+            MOST_EVENTS => "more happened that is not kept".to_owned(),
+            _ => return,
+        };
         self.events.push(Event { step, what });
     }
 
@@ -101,6 +109,14 @@ mod tests {
         }
         let expected = [100, 180, 198, 200].map(Duration::from_micros);
         assert_eq!(diary.percentiles(), Some(expected));
+    }
+
+    #[test]
+    fn a_node_cannot_fill_its_diary_without_end() {
+        let mut diary = Diary::default();
+        (0..5 * MOST_EVENTS).for_each(|step| diary.event(step, "something"));
+        assert_eq!(diary.events.len(), MOST_EVENTS + 1);
+        assert!(diary.events[MOST_EVENTS].what.contains("not kept"));
     }
 
     #[test]

@@ -255,14 +255,18 @@ impl Node {
                 }
                 Came::Start(hello) => {
                     // It lost the observation with its memory.
-                    self.asked = None;
+                    self.stop_waiting();
                     self.greet(hello);
                 }
                 Came::Refusal(reason) => {
-                    self.asked = None;
+                    self.stop_waiting();
                     self.note(format!("refused the observation: {reason}"));
+                    self.give_up_if_spent();
                 }
-                Came::Break(error) => self.fall_silent(&error),
+                Came::Break(error) => {
+                    self.stop_waiting();
+                    self.fall_silent(&error);
+                }
                 Came::Nothing if now >= deadline => self.miss(now_us),
                 Came::Nothing if now >= resend => {
                     self.resend_after *= 3;
@@ -300,12 +304,22 @@ impl Node {
         }
     }
 
+    /// The last observation will not be answered; in lock-step all have waited for it.
+    fn stop_waiting(&mut self) {
+        if let Some((sent, _)) = self.asked.take()
+            && self.pace.is_lock_step()
+        {
+            let waited = sent.elapsed();
+            let most = self.account.left(self.pace.patience);
+            self.account.waited_in_vain(waited.min(most));
+        }
+    }
+
     /// The answer to the last observation has not come in time.
     fn miss(&mut self, now_us: u64) {
-        self.asked = None;
+        let waited = self.account.left(self.pace.patience);
+        self.stop_waiting();
         if self.pace.is_lock_step() {
-            let waited = self.account.left(self.pace.patience);
-            self.account.waited_in_vain(waited);
             self.fall_silent(&format!("no answer within {} s", waited.as_secs_f64()));
         } else if self.has_been_late_for_long(now_us) {
             self.fall_silent("no answer for a long time");
@@ -350,6 +364,10 @@ impl Node {
         self.contact = Contact::Silent(Instant::now() + LOOK);
         self.asked = None;
         self.note(format!("silent: {why}"));
+        self.give_up_if_spent();
+    }
+
+    fn give_up_if_spent(&mut self) {
         if self.account.left(self.pace.patience).is_zero() {
             self.give_up("it has kept the others waiting for too long");
         }
@@ -431,6 +449,10 @@ impl Node {
         self.recent.clear();
         if !self.account.comes_back() {
             return self.give_up(TOO_OFTEN);
+        }
+        self.give_up_if_spent();
+        if self.contact == Contact::GivenUp {
+            return;
         }
         if let Some(payload) = &self.payload
             && hello.policy != Some(payload.id)
