@@ -11,7 +11,7 @@ use serialport::{SerialPort, TTYPort};
 use std::{
     io::{Read, Write},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 const BAUD: u32 = 115_200;
@@ -88,4 +88,17 @@ fn a_port_with_nobody_behind_it_is_silent() {
     let mut session = Session::new(serial::open(&path, BAUD).unwrap());
     let silent = session.hello(Duration::from_millis(50));
     assert!(matches!(silent, Err(SessionError::Timeout(_))));
+}
+
+#[test]
+fn a_port_that_never_falls_silent_is_given_up_on_in_time() {
+    let (path, mut board) = port();
+    let mut session = Session::new(serial::open(&path, BAUD).unwrap());
+    // Ends when the port is closed.
+    thread::spawn(move || while board.write_all(&[0; 256]).is_ok() {});
+    let patience = Duration::from_millis(200);
+    let start = Instant::now();
+    let flooded = session.hello(patience);
+    assert!(matches!(flooded, Err(SessionError::Timeout(_))));
+    assert!(start.elapsed() < patience + Duration::from_secs(2));
 }

@@ -172,26 +172,17 @@ impl Rig {
         progress: &(dyn Fn() + Sync),
     ) -> (Self, Vec<Absent>) {
         let places: Vec<(String, Place)> = boards.iter().flat_map(places).collect();
-        // Starting a board is mostly waiting: more at a time than there are cores.
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(places.len().clamp(1, 16))
-            .build();
-        let start = || {
-            let started = places
-                .into_par_iter()
-                .enumerate()
-                .map(|(index, (name, place))| {
-                    let mut node = Node::new(name, place.kind(), setup.payload.clone(), setup.pace);
-                    let connected = open(&mut node, &place, setup, index);
-                    progress();
-                    (node, connected.err())
-                });
-            started.collect::<Vec<_>>()
-        };
-        let started = match pool {
-            Ok(pool) => pool.install(start),
-            Err(_) => start(),
-        };
+        let started = waiting(&places, |index, (name, place)| {
+            let mut node = Node::new(
+                name.clone(),
+                place.kind(),
+                setup.payload.clone(),
+                setup.pace,
+            );
+            let connected = open(&mut node, place, setup, index);
+            progress();
+            (node, connected.err())
+        });
         let mut absent = Vec::new();
         let nodes = started.into_iter().map(|(mut node, error)| {
             if let Some(why) = error {
@@ -337,8 +328,7 @@ impl Rig {
 
     /// How the nodes that answer say they are, by board.
     pub fn statuses(&self) -> Vec<Option<NodeStatus>> {
-        let nodes = 0..self.nodes.len();
-        nodes.map(|index| self.node(index).status()).collect()
+        waiting(&self.nodes, |_, node| lock(node).status())
     }
 
     /// The lines that nodes have logged since last asked, each with its node's name.
@@ -350,6 +340,21 @@ impl Rig {
             lines.into_iter().map(move |line| (name.clone(), line))
         });
         lines.collect()
+    }
+}
+
+/// Does something with all of `what` that is mostly waiting: more at a time than there are cores.
+fn waiting<T: Sync, R: Send>(what: &[T], act: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(what.len().clamp(1, 16))
+        .build();
+    let all = || {
+        let acts = what.par_iter().enumerate();
+        acts.map(|(index, one)| act(index, one)).collect()
+    };
+    match pool {
+        Ok(pool) => pool.install(all),
+        Err(_) => all(),
     }
 }
 
