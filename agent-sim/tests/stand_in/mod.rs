@@ -64,6 +64,8 @@ fn serve(
     let mut frames = FrameReader::<COMMAND_FRAME>::new();
     let mut workspace = vec![0.0; policy.workspace_len()];
     let mut byte = [0];
+    // As a node does: what comes twice is answered twice and obeyed once.
+    let mut last: Option<(u32, Vec<u8>)> = None;
     let hello = |id: PolicyId| {
         Report::Hello(Hello {
             policy: Some(id),
@@ -78,6 +80,10 @@ fn serve(
         let Ok((number, command)) = decode_frame(frame) else {
             continue;
         };
+        if let Some((_, answer)) = last.as_ref().filter(|(had, _)| *had == number) {
+            stream.write_all(answer)?;
+            continue;
+        }
         let report = match command {
             Command::Hello => hello(policy.id()),
             Command::Reset => {
@@ -95,7 +101,11 @@ fn serve(
             }
             _ => Report::Rejected { reason: "no" },
         };
-        stream.write_all(encode_frame(number, &report, &mut [0; 256]).unwrap())?;
+        let answer = encode_frame(number, &report, &mut [0; 256])
+            .unwrap()
+            .to_vec();
+        stream.write_all(&answer)?;
+        last = Some((number, answer));
     }
     Ok(())
 }
