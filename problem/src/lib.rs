@@ -7,7 +7,8 @@
 //! 2. [`pde`]: the solvers that are the truth. [`resolution`]: whether their grid is fine enough.
 //! 3. [`test_set`]: which episodes, from the published table, a file ([`npy`]) or a seed, on any grid
 //!    ([`resample`]).
-//! 4. [`kit`]: problems that a TOML file describes.
+//! 4. [`kit`]: problems that a TOML file describes. [`input`]: files that can be read at all, and
+//!    [`limit`]: how large things may be, for all programs.
 //! 5. [`mod@published`]: the eight problems of the paper, a file each. [`Problems`]: those that a program
 //!    knows, the published ones or a user's own.
 //!
@@ -30,7 +31,9 @@
 pub mod actuate;
 pub mod coefficient;
 pub mod grid;
+pub mod input;
 pub mod kit;
+pub mod limit;
 pub mod metrics;
 pub mod npy;
 pub mod pde;

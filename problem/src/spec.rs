@@ -4,6 +4,7 @@
 use crate::coefficient::{Coefficient, Coefficients};
 use crate::grid::{Grid, Points};
 use crate::kit::Kit;
+use crate::limit::{self, TooMany};
 use crate::pde::Stepper;
 use rand_chacha::ChaCha8Rng;
 
@@ -351,6 +352,9 @@ pub enum BadProblem {
         /// Cells of a patch.
         needed: usize,
     },
+    /// More points, solver steps or agents than programs take.
+    #[error(transparent)]
+    TooMany(#[from] TooMany),
     /// A plane's grid for a line.
     #[error("{problem} is on a line; give --grid {first}, not {first}x{second}")]
     OneAxis {
@@ -449,6 +453,7 @@ impl Problem {
             }
             (Points::Each(points), _) => points,
         };
+        limit::POINTS.check_product(points)?;
         let mut changed = *self;
         changed.grid.points = points;
         let shape = changed.grid.shape();
@@ -464,11 +469,13 @@ impl Problem {
             });
         }
         changed.substeps = changed.substeps.max(changed.fewest_substeps());
+        limit::SUBSTEPS.check(changed.substeps)?;
         Ok(changed)
     }
 
     /// The same problem with another number of solver steps per control interval.
     pub fn with_substeps(&self, substeps: usize) -> Result<Self, BadProblem> {
+        limit::SUBSTEPS.check(substeps)?;
         let changed = Self { substeps, ..*self };
         let (step, longest) = (
             self.control_interval / substeps.max(1) as f64,
@@ -559,6 +566,7 @@ impl Problem {
 
     /// Whether there can be so many agents: any number, unless what each does was measured.
     pub fn check_agents(&self, agents: usize) -> Result<(), BadProblem> {
+        limit::AGENTS.check(agents)?;
         match self.kit.is_some_and(Kit::has_influence) && agents != self.agents {
             false => Ok(()),
             true => Err(BadProblem::Unmeasured {

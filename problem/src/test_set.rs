@@ -1,13 +1,14 @@
 //! Where episodes come from: the published test set, a file, or a seed.
 
 use crate::grid::Grid;
+use crate::input;
+use crate::limit::{self, NoRoom, TooMany};
 use crate::npy::{self, NpyError, Shape};
 use crate::random_field::episode_rng;
 use crate::resample::resample;
 use crate::{Episode, Problem};
 use serde::Serialize;
 use std::fmt;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -114,6 +115,21 @@ pub enum TestSetError {
         /// What it should be.
         needed: String,
     },
+    /// More episodes than programs take.
+    #[error(transparent)]
+    TooMany(#[from] TooMany),
+    /// Episodes that would not fit into memory.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
+    /// An episode that no set has.
+    #[error(
+        "there is no episode {index}: they are numbered from 0 to {}; choose another, or another --seed",
+        limit::EPISODES.most - 1
+    )]
+    NoSuch {
+        /// The number asked for.
+        index: usize,
+    },
     /// Fewer episodes in the set than asked for.
     #[error(
         "the test set {origin} has {available} episodes, numbered from 0; {asked} cannot be taken from it"
@@ -138,6 +154,14 @@ impl EpisodeSet {
     ) -> Result<Vec<Episode>, TestSetError> {
         let Some(mut all) = self.stored(problem)? else {
             let count = count.unwrap_or(50);
+            limit::EPISODES.check(count)?;
+            // Initial field and target.
+            let each = 2 * problem.fields() * problem.sensors.len() * size_of::<f32>();
+            limit::check_memory(
+                (count * each) as u64,
+                || format!("{count} episodes of {}", problem.name),
+                "give fewer",
+            )?;
             return Ok((0..count).map(|i| fresh(problem, seed, i)).collect());
         };
         let count = count.unwrap_or(all.len());
@@ -155,6 +179,9 @@ impl EpisodeSet {
         seed: u64,
         index: usize,
     ) -> Result<Episode, TestSetError> {
+        if index >= limit::EPISODES.most {
+            return Err(TestSetError::NoSuch { index });
+        }
         let Some(mut all) = self.stored(problem)? else {
             return Ok(fresh(problem, seed, index));
         };
@@ -170,9 +197,7 @@ impl EpisodeSet {
         let Self::File(path) = self else {
             return Ok(None);
         };
-        let mut beginning = Vec::new();
-        std::fs::File::open(path)
-            .and_then(|file| file.take(npy::LONGEST_HEADER).read_to_end(&mut beginning))
+        let beginning = input::read_beginning(path, input::EPISODES, npy::LONGEST_HEADER)
             .map_err(|source| unreadable(path, source))?;
         let origin = origin(path);
         let shape = npy::shape(&beginning).map_err(|source| not_npy(&origin, source))?;
@@ -196,7 +221,8 @@ impl EpisodeSet {
                 from_npy(set.bytes, problem, set.origin).map(Some)
             }
             Self::File(path) => {
-                let bytes = std::fs::read(path).map_err(|source| unreadable(path, source))?;
+                let bytes = input::read(path, input::EPISODES)
+                    .map_err(|source| unreadable(path, source))?;
                 read(&bytes, problem, &origin(path), true).map(Some)
             }
         }

@@ -13,6 +13,8 @@ use super::system::System;
 use super::{BadFile, Constant, Described, Edge, Kit, MOST_FIELDS, Map, Reaction, SIDES, operator};
 use crate::coefficient::{Coefficient, MAX_COEFFICIENTS, NOTHING_ELSE, published};
 use crate::grid::{self, Grid};
+use crate::input;
+use crate::limit::{AGENTS, BATCH, POINTS, STEPS, TRAINING_STEPS};
 use crate::pde::Stepper;
 use crate::pde::described::DescribedStepper;
 use crate::random_field::{Smooth, episode_rng};
@@ -25,20 +27,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-/// Most nodes of a grid: beyond, a run would not fit in memory.
-const MOST_NODES: usize = 1 << 22;
-/// Largest file of a map or mask.
-const LARGEST_MAP: u64 = 1 << 30;
-/// Largest file of text.
-const LARGEST_TEXT: u64 = 1 << 20;
 /// Most steps of the solver in one control interval that are tried.
 const MOST_SUBSTEPS: usize = 256;
 /// How much of a field's change halving the solver's step may change.
 const RESOLVED: f64 = 2e-3;
-/// Most steps of an episode.
-const MOST_STEPS: usize = 1_000_000;
-/// Most actuators.
-const MOST_AGENTS: usize = 1 << 20;
+/// Most bytes of a picture, a few for each pixel.
+const LARGEST_PICTURE: usize = 1 << 28;
 /// Most times that neighbouring points may mix in a control interval: beyond, 1 is lost beside it in
 /// rounding.
 const MOST_MIXING: f64 = 1e12;
@@ -58,18 +52,10 @@ type Checked<T> = Result<T, BadFile>;
 
 /// The problem that a file describes.
 pub fn problem(path: &Path) -> Checked<&'static Problem> {
-    let size = std::fs::metadata(path).map(|data| data.len());
-    let text = match size {
-        Ok(size) if size > LARGEST_TEXT => Err(format!(
-            "it has {size} bytes, which is too long for a description; keep maps in files of their own"
-        )),
-        _ => std::fs::read_to_string(path)
-            .map_err(|e| format!("it cannot be read: {e}; agent-sim new writes one to begin with")),
-    };
-    let text = text.map_err(|what| BadFile {
+    let text = input::read_text(path, input::DESCRIPTION).map_err(|e| BadFile {
         path: path.to_owned(),
         line: None,
-        what,
+        what: format!("it cannot be read: {e}; agent-sim new writes one to begin with"),
     })?;
     described(path, &text)
 }
@@ -146,8 +132,8 @@ impl Builder<'_> {
             return Err(self.wrong(file.time.interval.span(), what));
         }
         let steps = *file.time.steps.get_ref();
-        if !(1..=MOST_STEPS).contains(&steps) {
-            let what = format!("an episode has 1 to {MOST_STEPS} steps, not {steps}");
+        if !(1..=STEPS.most).contains(&steps) {
+            let what = format!("an episode has 1 to {} steps, not {steps}", STEPS.most);
             return Err(self.wrong(file.time.steps.span(), what));
         }
         let length = interval * steps as f64;
@@ -483,10 +469,18 @@ impl Builder<'_> {
         let training = said.get_ref();
         let positive = |value: f64| value > 0.0 && value.is_finite();
         let not_negative = |value: f64| value >= 0.0 && value.is_finite();
+        let steps = training.steps.map(|steps| steps as usize);
+        for (name, value, limit) in [
+            ("steps", steps, TRAINING_STEPS),
+            ("batch", training.batch, BATCH),
+            ("horizon", training.horizon, STEPS),
+        ] {
+            if let Some(value) = value.filter(|value| !(1..=limit.most).contains(value)) {
+                let what = format!("a training needs {name} = 1 to {}, not {value}", limit.most);
+                return Err(self.wrong(said.span(), what));
+            }
+        }
         for (what, holds) in [
-            ("steps = 1 or more", training.steps != Some(0)),
-            ("batch = 1 or more", training.batch != Some(0)),
-            ("horizon = 1 or more", training.horizon != Some(0)),
             (
                 "memory = 0 to 16",
                 training.memory.is_none_or(|m| m <= MOST_MEMORY),
@@ -606,9 +600,10 @@ impl Builder<'_> {
             let what = format!("domain.grid needs {axes} numbers of points, at least 4 each");
             return Err(self.wrong(file.domain.grid.span(), what));
         }
-        if nodes.is_none_or(|nodes| nodes > MOST_NODES) {
+        if nodes.is_none_or(|nodes| nodes > POINTS.most) {
             let what = format!(
-                "a grid of more than {MOST_NODES} points does not fit in memory with all that a run needs; take fewer"
+                "a grid of more than {} points does not fit in memory with all that a run needs; take fewer",
+                POINTS.most
             );
             return Err(self.wrong(file.domain.grid.span(), what));
         }
@@ -857,13 +852,7 @@ impl Builder<'_> {
             .parent()
             .unwrap_or(Path::new(""))
             .join(said.get_ref());
-        let size = std::fs::metadata(&path).map(|data| data.len());
-        let read = match size {
-            Ok(size) if size > LARGEST_MAP => {
-                Err(format!("it has {size} bytes, more than {LARGEST_MAP}"))
-            }
-            _ => std::fs::read(&path).map_err(|e| e.to_string()),
-        };
+        let read = input::read(&path, input::MAP);
         read.map_err(|e| self.wrong(said.span(), format!("cannot read {}: {e}", path.display())))
     }
 
@@ -1563,11 +1552,11 @@ impl Builder<'_> {
             file::Places::Lattice { lattice, low, high } => {
                 let count = lattice.iter().try_fold(1usize, |n, k| n.checked_mul(*k));
                 if lattice.len() != grid.axes
-                    || !count.is_some_and(|count| (1..=MOST_AGENTS).contains(&count))
+                    || !count.is_some_and(|count| (1..=AGENTS.most).contains(&count))
                 {
                     let what = format!(
-                        "a lattice here needs {} numbers of places, at least 1 each and at most {MOST_AGENTS} in all",
-                        grid.axes
+                        "a lattice here needs {} numbers of places, at least 1 each and at most {} in all",
+                        grid.axes, AGENTS.most
                     );
                     return Err(self.wrong(said.span(), what));
                 }
@@ -1840,7 +1829,7 @@ fn leaked(text: &str) -> &'static str {
 
 /// The policy that lies beside a description, `name.policy` beside `name.toml`.
 fn beside(path: &Path) -> Option<&'static [u8]> {
-    let bytes = std::fs::read(path.with_extension("policy")).ok()?;
+    let bytes = input::read(&path.with_extension("policy"), input::POLICY).ok()?;
     Some(Box::leak(bytes.into_boxed_slice()))
 }
 
@@ -1852,7 +1841,10 @@ fn picture(bytes: &[u8]) -> Result<([usize; 2], Vec<bool>), String> {
         format!("it is no PNG picture that can be read ({e}); give a .png or an .npy file")
     };
     let mut reader = decoder.read_info().map_err(wrong)?;
-    let size = reader.output_buffer_size().ok_or("it is too large")?;
+    let size = (reader.output_buffer_size()).filter(|size| *size <= LARGEST_PICTURE);
+    let size = size.ok_or_else(|| {
+        format!("its picture takes more than {LARGEST_PICTURE} bytes; give a smaller one")
+    })?;
     let mut pixels = vec![0; size];
     let info = reader.next_frame(&mut pixels).map_err(wrong)?;
     let samples = info.color_type.samples();
