@@ -28,6 +28,7 @@ use crate::rig::{Boards, LinkKind};
 use agent_core::policy::Policy;
 use artifacts::policy_file::{PolicyFile, PolicyFileError};
 use problem::grid::Points;
+use problem::limit::{self, NoRoom, TooMany};
 use problem::test_set::{EpisodeSet, Resampled, TestSetError};
 use problem::{BadProblem, Episode, ErrorSensing, NoProblem, Problem, Problems, Proportional};
 use serde::{Deserialize, Serialize};
@@ -141,6 +142,12 @@ pub enum BadScenario {
         /// What is wrong with it.
         source: BadFault,
     },
+    /// There is more of something than programs take.
+    #[error(transparent)]
+    TooMany(#[from] TooMany),
+    /// It would not fit into memory.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     /// Something else makes no sense.
     #[error("{0}")]
     Senseless(String),
@@ -217,6 +224,9 @@ impl Scenario {
         if steps == 0 {
             return senseless("a run of 0 steps shows nothing; give --steps 1 or more");
         }
+        limit::STEPS.check(steps)?;
+        limit::FAULTS.check(self.faults.len())?;
+        check_memory(&problem, agents, steps, self.faults.len())?;
         for fault in &self.faults {
             let (low, high) = (problem.grid.low, problem.grid.high);
             fault
@@ -292,6 +302,7 @@ impl Scenario {
     fn check_boards(&self, kind: ControllerKind, agents: usize) -> Result<(), BadScenario> {
         let senseless = |text: String| Err(BadScenario::Senseless(text));
         let boards: usize = self.links.iter().map(Boards::count).sum();
+        limit::BOARDS.check(boards)?;
         if boards > agents {
             return senseless(format!(
                 "--link names {boards} boards for {agents} agents; give --agents {boards} or more"
@@ -303,9 +314,13 @@ impl Scenario {
             );
         }
         if let Some(speed) = self.realtime
-            && !(speed.is_finite() && speed > 0.0)
+            && !limit::SPEEDS.contains(&speed)
         {
-            return senseless(format!("--realtime {speed} is not a number above 0"));
+            let (slowest, fastest) = (limit::SPEEDS.start(), limit::SPEEDS.end());
+            return senseless(format!(
+                "--realtime {speed:?} is not a speed above 0 that can be kept; give {slowest} to {fastest} \
+                 times the wall clock's"
+            ));
         }
         for fault in &self.faults {
             let Some(mishap) = fault.on_board() else {
@@ -341,6 +356,32 @@ impl Scenario {
         }
         Ok(())
     }
+}
+
+/// Refuses a run that this machine has no room for, by what its largest parts take.
+fn check_memory(
+    problem: &Problem,
+    agents: usize,
+    steps: usize,
+    faults: usize,
+) -> Result<(), NoRoom> {
+    /// Bytes of a value on the grid, with all that a solver keeps for it; of an agent; of a fault
+    /// around an agent's link; and of a step in the logs of a run and its yardsticks.
+    const POINT: usize = 512;
+    const AGENT: usize = 128;
+    const FAULT: usize = 256;
+    const STEP: usize = 1024;
+    let needed = POINT * problem.state_len() + agents * (AGENT + FAULT * faults) + STEP * steps;
+    limit::check_memory(
+        needed as u64,
+        || {
+            format!(
+                "a run of {agents} agents with {faults} faults over {steps} steps on a grid of {}",
+                problem.grid
+            )
+        },
+        "take less of it",
+    )
 }
 
 /// Feedback of that gain for a problem that nobody tuned one for.

@@ -6,6 +6,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
+use crate::lock::{InUse, Lock};
+
 /// Writes `bytes` to `path` so that a reader, or a crash at any moment, meets the old content or the
 /// new one: a temporary file in the same folder, synced, then renamed.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), OutputError> {
@@ -28,12 +30,19 @@ impl WholeFile {
         let Some(name) = path.file_name().filter(|_| !path.is_dir()) else {
             return Err(error(io::ErrorKind::IsADirectory.into()));
         };
+        // A device or a pipe would be replaced, not written to.
+        if path.exists() && !path.is_file() {
+            return Err(error(io::Error::other("it is no file")));
+        }
         // What a killed program leaves can be told from results.
         let mut prefix = OsString::from(".");
         prefix.push(name);
         prefix.push(".part-");
+        // Under a name that nobody can know beforehand, and only if nothing has it: links that were
+        // laid there are not followed.
         let mut builder = tempfile::Builder::new();
-        let file = builder.prefix(&prefix).tempfile_in(folder_of(path));
+        permit(builder.prefix(&prefix));
+        let file = builder.tempfile_in(folder_of(path));
         Ok(Self {
             path: path.to_owned(),
             file: BufWriter::new(file.map_err(error)?),
@@ -66,7 +75,6 @@ fn folder_of(path: &Path) -> &Path {
 fn replace(path: &Path, file: BufWriter<NamedTempFile>) -> io::Result<()> {
     // Removed again if anything fails on the way.
     let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-    permit(file.as_file())?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     // The rename itself lives in the folder; not every file system lets one sync that.
@@ -75,20 +83,22 @@ fn replace(path: &Path, file: BufWriter<NamedTempFile>) -> io::Result<()> {
     Ok(())
 }
 
-/// Temporary files are their owner's alone; results are as readable as any file.
+/// Temporary files are their owner's alone; results are as readable as the user's mask has it.
 #[cfg(unix)]
-fn permit(file: &File) -> io::Result<()> {
+fn permit(builder: &mut tempfile::Builder<'_, '_>) {
     use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+    builder.permissions(std::fs::Permissions::from_mode(0o666));
 }
 #[cfg(not(unix))]
-fn permit(_: &File) -> io::Result<()> {
-    Ok(())
-}
+fn permit(_: &mut tempfile::Builder<'_, '_>) {}
 
 /// A folder that results go to, known to be writable.
-#[derive(Debug, Clone)]
-pub struct OutputFolder(PathBuf);
+#[derive(Debug)]
+pub struct OutputFolder {
+    path: PathBuf,
+    /// Held as long as results may come.
+    _lock: Option<Lock>,
+}
 
 /// Results cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -102,8 +112,19 @@ pub struct OutputError {
     option: &'static str,
 }
 
+/// A folder cannot be claimed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// It cannot be written to.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// Another program writes there.
+    #[error(transparent)]
+    InUse(#[from] InUse),
+}
+
 impl OutputError {
-    fn new(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn new(path: &Path, source: io::Error) -> Self {
         Self {
             path: path.to_owned(),
             source,
@@ -121,23 +142,36 @@ impl OutputFolder {
     /// Makes the folder if need be and checks that files can be written there: better now than
     /// after the run.
     pub fn prepare(path: &Path) -> Result<Self, OutputError> {
-        let folder = Self(path.to_owned());
         std::fs::create_dir_all(path)
             .and_then(|()| NamedTempFile::new_in(path).map(drop))
             .map_err(|source| OutputError::new(path, source))?;
-        Ok(folder)
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: None,
+        })
+    }
+
+    /// The same for a folder whose files belong together: as long as this is held, no other program
+    /// claims it.
+    pub fn claim(path: &Path) -> Result<Self, ClaimError> {
+        let folder = Self::prepare(path)?;
+        let lock = Lock::take(path)?;
+        Ok(Self {
+            _lock: lock,
+            ..folder
+        })
     }
 
     /// Writes a file whole, see [`write_whole`].
     pub fn write(&self, name: &str, contents: &[u8]) -> Result<PathBuf, OutputError> {
-        let path = self.0.join(name);
+        let path = self.path.join(name);
         write_whole(&path, contents)?;
         Ok(path)
     }
 
     /// Removes a file, if it is there.
     pub fn remove(&self, name: &str) -> Result<(), OutputError> {
-        let path = self.0.join(name);
+        let path = self.path.join(name);
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 Err(OutputError::new(&path, source))
@@ -148,13 +182,46 @@ impl OutputFolder {
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
+}
+
+/// Prints a result. A reader that has seen enough (`| head`) is no error.
+pub fn print(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    let printed = stdout.write_all(text.as_bytes());
+    match printed.and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+/// A line of a result, see [`print`]; `println!` would panic where nobody reads on.
+#[macro_export]
+macro_rules! say {
+    ($($words:tt)*) => {
+        $crate::output::print(&(format!($($words)*) + "\n"))
+    };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_replaced_and_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, other) = (folder.path().join("result"), folder.path().join("other"));
+        std::fs::write(&other, "mine").unwrap();
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert_eq!(std::fs::read(&other).unwrap(), b"mine");
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_file());
+        // And what is no file is neither written to nor replaced.
+        let error = write_whole(Path::new("/dev/null"), b"x").unwrap_err();
+        assert!(error.to_string().contains("it is no file"), "{error}");
+    }
 
     #[test]
     fn a_file_in_the_way_is_named() {

@@ -3,7 +3,7 @@
 use agent_core::policy::{
     self, EncodeError, Encoding, FieldName, Governor, Header, Policy, PolicyError, recode,
 };
-use problem::Problem;
+use problem::{Problem, input};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -231,7 +231,7 @@ fn remedy(error: &PolicyError) -> &'static str {
 impl PolicyFile {
     /// Reads a file; nothing is checked until [`policy`](Self::policy).
     pub fn read(path: &Path) -> Result<Self, PolicyFileError> {
-        let bytes = std::fs::read(path).map_err(|source| PolicyFileError::Io {
+        let bytes = input::read(path, input::POLICY).map_err(|source| PolicyFileError::Io {
             path: path.to_owned(),
             source,
         })?;

@@ -9,7 +9,7 @@ use crate::table::{number, table};
 use anyhow::{Context, bail};
 use artifacts::output::OutputFolder;
 use clap::Args;
-use problem::{Problem, Problems};
+use problem::{Problem, Problems, limit};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -102,6 +102,7 @@ fn time_episodes(problem: &Problem, count: usize, json: bool) -> anyhow::Result<
     if count == 0 {
         bail!("--episodes 0 leaves nothing to time; give 1 or more");
     }
+    limit::EPISODES.check(count)?;
     let times = Episodes {
         version: VERSION,
         machine: Machine::here(),

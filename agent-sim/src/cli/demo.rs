@@ -69,7 +69,7 @@ pub fn demo(args: &DemoArgs) -> anyhow::Result<()> {
         None => PolicyFile::shipped(problem)?,
     };
     let policy = file.policy(problem)?;
-    let folder = OutputFolder::prepare(&args.out)?;
+    let folder = OutputFolder::claim(&args.out)?;
     let episodes = EpisodeSet::Table.episodes(problem, SEED, None)?;
 
     let contenders = contenders(problem, &policy);

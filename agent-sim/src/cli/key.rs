@@ -36,8 +36,8 @@ pub fn key(args: &KeyArgs) -> anyhow::Result<()> {
 /// The signature of a policy with the secret key in a file.
 pub fn sign(path: &Path, policy: &[u8]) -> anyhow::Result<Vec<u8>> {
     let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read the secret key {name}"))?;
+    let text = problem::input::read_text(path, problem::input::KEY)
+        .map_err(|error| anyhow!("cannot read the secret key {name}: {error}"))?;
     let seed = bytes(text.trim())
         .ok_or_else(|| anyhow!("{name} is no key of agent-sim key: 64 hexadecimal digits"))?;
     let pair = KeyPair::from_seed(Seed::new(seed));

@@ -20,13 +20,13 @@ mod sweep;
 mod tune;
 
 use crate::scenario::{Scenario, Team};
-use anyhow::bail;
+use anyhow::{anyhow, bail};
+use artifacts::output;
 use artifacts::policy_file::{PolicyFile, off_beat};
 use clap::{Parser, Subcommand};
 use problem::test_set::Resampled;
-use problem::{Listed, Problem, Problems};
+use problem::{Listed, Problem, Problems, limit};
 use progress::tell;
-use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -175,9 +175,13 @@ fn use_threads(threads: Option<usize>) -> anyhow::Result<()> {
     match threads {
         None => Ok(()),
         Some(0) => bail!("--threads 0 leaves nobody to work; give 1 or more"),
-        Some(count) => Ok(rayon::ThreadPoolBuilder::new()
-            .num_threads(count)
-            .build_global()?),
+        Some(count) => {
+            limit::THREADS.check(count)?;
+            let threads = rayon::ThreadPoolBuilder::new().num_threads(count);
+            threads
+                .build_global()
+                .map_err(|e| anyhow!("cannot start {count} threads: {e}; give --threads fewer"))
+        }
     }
 }
 
@@ -204,14 +208,7 @@ fn provenance(problem: &Problem, seed: u64, policy: Option<&PolicyFile>) -> Stri
     )
 }
 
-/// Prints a result. A reader that has seen enough (`| head`) is no error.
+/// Prints a result.
 fn print(text: &str) -> anyhow::Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => Ok(result?),
-    }
+    Ok(output::print(text)?)
 }

@@ -8,7 +8,7 @@ use crate::scenario::Scenario;
 use anyhow::{anyhow, bail};
 use clap::Args;
 use problem::test_set;
-use problem::{Problem, Problems};
+use problem::{Problem, Problems, input};
 use std::path::{Path, PathBuf};
 
 /// Files of a recorded run.
@@ -95,12 +95,17 @@ pub fn replay(args: &ReplayArgs, problems: &Problems) -> anyhow::Result<()> {
 
 fn read(folder: &Path, name: &str) -> anyhow::Result<String> {
     let path = folder.join(name);
-    std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))
+    let kind = if name == SCENARIO {
+        input::SCENARIO
+    } else {
+        input::LOG
+    };
+    input::read_text(&path, kind).map_err(|error| unreadable(&path, &error))
 }
 
 fn episode(folder: &Path, problem: &Problem) -> anyhow::Result<problem::Episode> {
     let path = folder.join(EPISODE);
-    let bytes = std::fs::read(&path).map_err(|error| unreadable(&path, &error))?;
+    let bytes = input::read(&path, input::EPISODES).map_err(|error| unreadable(&path, &error))?;
     let mut episodes = test_set::from_npy(&bytes, problem, &path.display().to_string())?;
     Ok(episodes.swap_remove(0))
 }

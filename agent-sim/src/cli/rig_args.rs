@@ -6,11 +6,9 @@ use agent_core::policy::Policy;
 use anyhow::{anyhow, bail};
 use artifacts::policy_file::PolicyFile;
 use clap::Args;
+use problem::limit;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Longest that a board is waited for: an hour.
-const MOST_PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Which boards, and how they are treated.
 #[derive(Args)]
@@ -42,21 +40,21 @@ impl RigArgs {
     /// The boards named.
     pub fn boards(&self) -> anyhow::Result<Vec<Boards>> {
         let read = |text: &String| text.parse().map_err(anyhow::Error::new);
-        self.links.iter().map(read).collect()
+        let boards: Vec<Boards> = self.links.iter().map(read).collect::<anyhow::Result<_>>()?;
+        limit::BOARDS.check(boards.iter().map(Boards::count).sum())?;
+        Ok(boards)
     }
 
     /// How long a board is waited for.
     pub fn patience(&self) -> anyhow::Result<Duration> {
-        Duration::try_from_secs_f64(self.patience)
-            .ok()
-            .filter(|patience| !patience.is_zero() && *patience <= MOST_PATIENCE)
-            .ok_or_else(|| {
-                anyhow!(
-                    "--patience {} is not a time above 0 of at most {} s",
-                    self.patience,
-                    MOST_PATIENCE.as_secs()
-                )
-            })
+        let (least, most) = (limit::PATIENCE.start(), limit::PATIENCE.end());
+        match limit::PATIENCE.contains(&self.patience) {
+            true => Ok(Duration::from_secs_f64(self.patience)),
+            false => bail!(
+                "--patience {:?} is no time to wait for a board; give {least} to {most} seconds",
+                self.patience
+            ),
+        }
     }
 
     /// The policy as boards get it.

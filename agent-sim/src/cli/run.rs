@@ -132,7 +132,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     if let Some(path) = &args.fields {
         fields::check(path, &folder)?;
     }
-    let folder = OutputFolder::prepare(&folder)?;
+    let folder = OutputFolder::claim(&folder)?;
     let agents = match team.kind {
         ControllerKind::None => 0,
         _ => team.agents,

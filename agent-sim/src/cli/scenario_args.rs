@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use problem::coefficient::setting;
 use problem::grid::Points;
+use problem::input;
 use std::path::PathBuf;
 
 /// What a run is made of. A flag takes precedence over the same entry of a scenario file.
@@ -65,7 +66,7 @@ impl ScenarioArgs {
             },
             Some(path) => {
                 let name = path.display();
-                let text = std::fs::read_to_string(path)
+                let text = input::read_text(path, input::SCENARIO)
                     .map_err(|error| anyhow!("cannot read the scenario {name}: {error}"))?;
                 Scenario::from_toml(&text).map_err(|error| anyhow!("{name}: {error}"))?
             }

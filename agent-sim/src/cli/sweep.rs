@@ -1,6 +1,7 @@
 //! `agent-sim sweep`: how a swarm fares with more or fewer agents and with more or fewer faults.
 
 use super::eval::{evaluate, headline_name, notes};
+use super::progress::tell;
 use super::run::listing;
 use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, say_beforehand, use_threads};
@@ -10,13 +11,15 @@ use crate::report::html::Page;
 use crate::report::{self, DrawError, RGBColor, Scored, Series, Sweep, line};
 use crate::scenario::{ControllerKind, Scenario, Team};
 use crate::table::{number, table};
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use artifacts::output::OutputFolder;
+use artifacts::seal;
 use clap::Args;
 use problem::metrics::Summary;
-use problem::{Episode, Headline, Problems};
+use problem::{Episode, Headline, Problems, input, limit};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -78,10 +81,14 @@ impl FromStr for Counts {
                 counts
             }
         };
-        match counts.contains(&0) {
-            true => Err("a swarm of 0 agents controls nothing; begin at 1".to_owned()),
-            false => Ok(Self(counts)),
+        if counts.contains(&0) {
+            return Err("a swarm of 0 agents controls nothing; begin at 1".to_owned());
         }
+        let largest = counts.iter().copied().max().unwrap_or(0);
+        limit::AGENTS
+            .check(largest)
+            .map_err(|error| error.to_string())?;
+        Ok(Self(counts))
     }
 }
 
@@ -131,6 +138,7 @@ pub fn sweep(args: &SweepArgs, problems: &Problems) -> anyhow::Result<()> {
         true => vec![None],
         false => args.fault_fraction.iter().copied().map(Some).collect(),
     };
+    limit::SWEEP.check_product([counts.len(), fractions.len()])?;
     // Everything is checked before the first point is run.
     let mut cells = Vec::new();
     for &agents in &counts {
@@ -144,19 +152,20 @@ pub fn sweep(args: &SweepArgs, problems: &Problems) -> anyhow::Result<()> {
 
     let folder = args.out.clone();
     let folder = folder.unwrap_or_else(|| format!("out/sweep-{}", team.problem.name).into());
-    let folder = OutputFolder::prepare(&folder)?;
+    let folder = OutputFolder::claim(&folder)?;
     let identity = Identity {
         version: VERSION.to_owned(),
         scenario,
         episodes: episodes.len(),
         policy_hash: team.policy.as_ref().map(|file| file.hash()),
     };
-    claim(&folder, &identity)?;
+    begin(&folder, &identity)?;
+    let purpose = serde_json::to_string(&identity)?;
 
     let mut points = Vec::new();
     for kind in contestants(team.kind) {
         for (fraction, team) in &cells {
-            let point = point(&folder, kind, *fraction, team, &episodes)?;
+            let point = point(&folder, &purpose, kind, *fraction, team, &episodes)?;
             points.push(point);
         }
     }
@@ -187,9 +196,9 @@ fn cell(scenario: &Scenario, agents: usize, fraction: Option<f64>) -> Scenario {
 }
 
 /// Refuses a folder that holds points of another sweep.
-fn claim(folder: &OutputFolder, identity: &Identity) -> anyhow::Result<()> {
+fn begin(folder: &OutputFolder, identity: &Identity) -> anyhow::Result<()> {
     let path = folder.path().join(IDENTITY);
-    match std::fs::read_to_string(&path) {
+    match input::read_text(&path, input::FIGURES) {
         Ok(text) => {
             let there: Option<Identity> = serde_json::from_str(&text).ok();
             if there.as_ref() != Some(identity) {
@@ -200,6 +209,9 @@ fn claim(folder: &OutputFolder, identity: &Identity) -> anyhow::Result<()> {
                 );
             }
         }
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            bail!("cannot read {}: {error}", path.display());
+        }
         Err(_) => {
             folder.write(IDENTITY, serde_json::to_string_pretty(identity)?.as_bytes())?;
         }
@@ -207,9 +219,33 @@ fn claim(folder: &OutputFolder, identity: &Identity) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A point in its file, with the checksum of it and of what it is for.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    sha256: String,
+    point: Point,
+}
+
+impl Kept {
+    fn new(point: Point, purpose: &str) -> anyhow::Result<Self> {
+        Ok(Self {
+            sha256: seal::checksum(purpose, serde_json::to_string(&point)?.as_bytes()),
+            point,
+        })
+    }
+
+    /// The point of a file that was written for this purpose and not changed since.
+    fn read(text: &str, purpose: &str) -> Option<Point> {
+        let Self { sha256, point } = serde_json::from_str(text).ok()?;
+        let again = Self::new(point, purpose).ok()?;
+        (again.sha256 == sha256).then_some(again.point)
+    }
+}
+
 /// Runs one point, unless the folder has it.
 fn point(
     folder: &OutputFolder,
+    purpose: &str,
     kind: ControllerKind,
     fraction: Option<f64>,
     team: &Team,
@@ -221,16 +257,21 @@ fn point(
         ControllerKind::None => "point-none.json".to_owned(),
         _ => format!("point-{}-{}{share}.json", kind.name(), team.agents),
     };
-    if let Ok(text) = std::fs::read_to_string(folder.path().join(&name)) {
-        let point: Result<Point, _> = serde_json::from_str(&text);
-        let point = point.map_err(|error| {
-            anyhow!("{name} is damaged ({error}); delete it and run the sweep again")
-        })?;
+    // No point for another: the same episodes under the same name.
+    let purpose = format!("{purpose} {name}");
+    let kept = input::read_text(&folder.path().join(&name), input::FIGURES);
+    let there = !matches!(&kept, Err(error) if error.kind() == ErrorKind::NotFound);
+    if let Some(point) = kept.ok().and_then(|text| Kept::read(&text, &purpose)) {
         return Ok(Point {
             agents: team.agents,
             fraction,
             ..point
         });
+    }
+    if there {
+        tell(&format!(
+            "note: {name} is damaged or was changed; its point is computed again"
+        ));
     }
     let policy = team.parsed_policy();
     let experiment = team.experiment(policy.as_ref());
@@ -252,8 +293,9 @@ fn point(
         fraction,
         summary: evaluate(&experiment, episodes, kind.name()).ok(),
     };
-    folder.write(&name, serde_json::to_string_pretty(&point)?.as_bytes())?;
-    Ok(point)
+    let kept = Kept::new(point, &purpose)?;
+    folder.write(&name, serde_json::to_string_pretty(&kept)?.as_bytes())?;
+    Ok(kept.point)
 }
 
 fn conclude(

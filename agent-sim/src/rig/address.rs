@@ -1,6 +1,7 @@
 //! Where boards are: `qemu=6`, `serial=/dev/ttyACM0`, `tcp=host:port`.
 
 use node_link::Machine;
+use problem::limit::BOARDS;
 use std::fmt;
 use std::str::FromStr;
 
@@ -68,9 +69,6 @@ pub enum Boards {
 /// The speed of a serial link unless another is given; all our images for real boards have it.
 pub const BAUD: u32 = 1_000_000;
 
-/// Most emulated boards of one run: each is a process.
-const MOST: usize = 1024;
-
 impl Boards {
     /// The kind of their links.
     pub fn kind(&self) -> LinkKind {
@@ -99,8 +97,9 @@ fn by_name(name: &str) -> Option<Machine> {
 /// Why a text names no boards.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no link; write qemu=6 or qemu=6:mps2-an500 (emulated boards), serial=/dev/ttyACM0 or \
-     serial=/dev/ttyACM0@115200, or tcp=host:port"
+    "'{0}' is no link; write qemu=6 or qemu=6:mps2-an500 (up to {most} emulated boards), serial=/dev/ttyACM0 or \
+     serial=/dev/ttyACM0@115200, or tcp=host:port",
+    most = BOARDS.most
 )]
 pub struct BadLink(String);
 
@@ -116,7 +115,10 @@ impl FromStr for Boards {
                         Some((count, machine)) => (count, by_name(machine)?),
                         None => (rest, Machine::An386),
                     };
-                    let count = count.parse().ok().filter(|n| (1..=MOST).contains(n))?;
+                    let count = count
+                        .parse()
+                        .ok()
+                        .filter(|n| (1..=BOARDS.most).contains(n))?;
                     Self::Qemu { count, machine }
                 }
                 LinkKind::Serial => {
