@@ -1,7 +1,9 @@
 //! `reproduce`: every claim, measured again.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
+use artifacts::output::print;
 use clap::Parser;
+use problem::limit;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use studies::provenance::{Provenance, revision};
@@ -92,9 +94,13 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
     match cli.threads {
         None => {}
         Some(0) => bail!("--threads 0 leaves nobody to work; give 1 or more"),
-        Some(count) => rayon::ThreadPoolBuilder::new()
-            .num_threads(count)
-            .build_global()?,
+        Some(count) => {
+            limit::THREADS.check(count)?;
+            let threads = rayon::ThreadPoolBuilder::new().num_threads(count);
+            threads
+                .build_global()
+                .with_context(|| format!("cannot start {count} threads; give --threads fewer"))?;
+        }
     }
     let commit = cli.commit.clone().unwrap_or_else(revision);
     if let Some(file) = &cli.problem {
@@ -117,7 +123,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
     let provenance = Provenance::here(&scope)?;
     let pages = Pages::new(&out)?;
     runner::run(&chosen, &scope, &provenance, &cli.cache, &pages)?;
-    println!("{}", out.join("README.md").display());
+    print(&format!("{}\n", out.join("README.md").display()))?;
     Ok(())
 }
 
@@ -141,6 +147,6 @@ fn run_own(cli: &Cli, file: &Path, commit: String) -> anyhow::Result<()> {
     let out = cli.out.clone().unwrap_or(usual);
     let pages = Pages::new(&out)?;
     runner::run(&chosen, &scope, &provenance, &cli.cache, &pages)?;
-    println!("{}", out.join("README.md").display());
+    print(&format!("{}\n", out.join("README.md").display()))?;
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::study::ALL;
 use crate::write::Pages;
 use crate::{Scope, Study};
 use anyhow::{Context, bail};
+use artifacts::output::OutputFolder;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -28,6 +29,8 @@ pub fn run(
     cache: &Path,
     pages: &Pages,
 ) -> anyhow::Result<()> {
+    // Two that share their cells would compute them twice.
+    let _claimed = OutputFolder::claim(cache).context("--cache")?;
     let store = Store::new(&cache.join("cells"))?;
     let mut shelf = Shelf::new(&cache.join("episodes"))?;
     // All is checked before the first cell is run.

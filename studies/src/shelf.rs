@@ -2,6 +2,8 @@
 
 use anyhow::Context;
 use artifacts::output::OutputFolder;
+use artifacts::seal::checksum;
+use problem::input;
 use problem::test_set::EpisodeSet;
 use problem::{Episode, Problem};
 use rayon::prelude::*;
@@ -96,10 +98,13 @@ impl Shelf {
         }
         let file = format!("{name}-{index}.f32");
         let points = draw.problem.sensors.len();
-        if let Ok(bytes) = std::fs::read(self.folder.path().join(&file))
-            && bytes.len() == 8 * points
+        let kept = input::read(&self.folder.path().join(&file), input::EPISODES);
+        // Values, and a checksum of them and of what they are for.
+        if let Ok(bytes) = kept
+            && let Some((values, sum)) = bytes.split_at_checked(8 * points)
+            && sum == checksum(&file, values).as_bytes()
         {
-            let values = bytes.chunks_exact(4);
+            let values = values.chunks_exact(4);
             let values: Vec<f32> = values.map(bytemuck::pod_read_unaligned).collect();
             let (initial, target) = values.split_at(points);
             return Ok(Episode {
@@ -110,7 +115,9 @@ impl Shelf {
         }
         let episode = EpisodeSet::Fresh.episode(&draw.problem, draw.seed, index)?;
         let values = [&episode.initial[..], &episode.target].concat();
-        self.folder.write(&file, bytemuck::cast_slice(&values))?;
+        let mut bytes: Vec<u8> = bytemuck::cast_slice(&values).to_vec();
+        bytes.extend(checksum(&file, &bytes).into_bytes());
+        self.folder.write(&file, &bytes)?;
         Ok(episode)
     }
 }
@@ -129,7 +136,16 @@ mod tests {
             count: 2,
         };
         let drawn = EpisodeSet::Fresh.episode(&draw.problem, 3, 1).unwrap();
-        for round in 0..2 {
+        for round in 0..3 {
+            if round == 2 {
+                // A changed one is drawn again.
+                for entry in std::fs::read_dir(folder.path()).unwrap() {
+                    let path = entry.unwrap().path();
+                    let mut bytes = std::fs::read(&path).unwrap();
+                    bytes[5] ^= 1;
+                    std::fs::write(&path, bytes).unwrap();
+                }
+            }
             let mut shelf = Shelf::new(folder.path()).unwrap();
             assert_eq!(shelf.missing(&[draw.clone(), draw.clone()]), 2);
             shelf.stock(std::slice::from_ref(&draw), &|| ()).unwrap();

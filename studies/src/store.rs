@@ -3,6 +3,8 @@
 use crate::cell::{Outcome, Work};
 use crate::provenance::SOURCES;
 use artifacts::output::OutputFolder;
+use artifacts::seal::checksum;
+use problem::input;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -13,8 +15,21 @@ pub struct Store(OutputFolder);
 /// A finished cell.
 #[derive(Serialize, Deserialize)]
 struct Stored {
+    /// Of the two that follow: what is damaged or was changed is computed again.
+    sha256: String,
     key: serde_json::Value,
     outcome: Outcome,
+}
+
+impl Stored {
+    fn new(key: serde_json::Value, outcome: Outcome) -> anyhow::Result<Self> {
+        let content = serde_json::to_string(&outcome)?;
+        Ok(Self {
+            sha256: checksum(&key.to_string(), content.as_bytes()),
+            key,
+            outcome,
+        })
+    }
 }
 
 /// All that decides a work's figures.
@@ -33,27 +48,39 @@ pub fn address(work: &dyn Work) -> String {
     digest[..16].iter().map(|b| format!("{b:02x}")).collect()
 }
 
+/// The outcome in a file, if the file is whole and about this work.
+fn believed(text: &str, work: &dyn Work) -> Option<Outcome> {
+    let stored: Stored = serde_json::from_str(text).ok()?;
+    let again = Stored::new(whole_key(work), stored.outcome).ok()?;
+    let whole = again.outcome.rows.len() == work.pieces();
+    (whole && stored.key == again.key && stored.sha256 == again.sha256).then_some(again.outcome)
+}
+
 impl Store {
     /// The store in that folder.
     pub fn new(folder: &Path) -> anyhow::Result<Self> {
         Ok(Self(OutputFolder::prepare(folder)?))
     }
 
-    /// What the work gave, if it is known. A damaged file counts as none.
+    /// What the work gave, if it is known. A file that is damaged or was changed is told of and
+    /// removed.
     pub fn find(&self, work: &dyn Work) -> Option<Outcome> {
-        let path = self.0.path().join(address(work) + ".json");
-        let text = std::fs::read_to_string(path).ok()?;
-        let stored: Stored = serde_json::from_str(&text).ok()?;
-        let whole = stored.outcome.rows.len() == work.pieces();
-        (whole && stored.key == whole_key(work)).then_some(stored.outcome)
+        let name = address(work) + ".json";
+        let text = match input::read_text(&self.0.path().join(&name), input::FIGURES) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+            read => read.ok(),
+        };
+        let found = text.and_then(|text| believed(&text, work));
+        if found.is_none() {
+            eprintln!("note: the cell {name} is damaged or was changed; it is computed again");
+            self.0.remove(&name).ok();
+        }
+        found
     }
 
     /// Keeps what the work gave.
     pub fn keep(&self, work: &dyn Work, outcome: &Outcome) -> anyhow::Result<()> {
-        let stored = Stored {
-            key: whole_key(work),
-            outcome: outcome.clone(),
-        };
+        let stored = Stored::new(whole_key(work), outcome.clone())?;
         let text = serde_json::to_string(&stored)?;
         self.0.write(&(address(work) + ".json"), text.as_bytes())?;
         Ok(())
@@ -101,8 +128,17 @@ mod tests {
         let text = std::fs::read_to_string(&file).unwrap();
         std::fs::write(&file, &text[..text.len() / 2]).unwrap();
         assert_eq!(store.find(&Named("a")), None);
-        // Figures of something else under this name.
-        std::fs::write(&file, text.replace("\"a\"", "\"b\"")).unwrap();
-        assert_eq!(store.find(&Named("a")), None);
+        assert!(!file.exists(), "it is removed");
+        // Figures of something else under this name, and others than were kept.
+        assert!(text.contains("0.30000000000000004"), "{text}");
+        for changed in [
+            text.replace("\"a\"", "\"b\""),
+            text.replace("0.30000000000000004", "0.30000000000000009"),
+        ] {
+            std::fs::write(&file, changed).unwrap();
+            assert_eq!(store.find(&Named("a")), None);
+        }
+        std::fs::write(&file, text).unwrap();
+        assert!(store.find(&Named("a")).is_some());
     }
 }

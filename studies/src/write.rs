@@ -14,9 +14,9 @@ pub struct Pages(OutputFolder);
 const VERDICT: &str = "Verdict: ";
 
 impl Pages {
-    /// In that folder.
+    /// In that folder, which nobody else writes to as long as this is held.
     pub fn new(folder: &Path) -> anyhow::Result<Self> {
-        Ok(Self(OutputFolder::prepare(folder)?))
+        Ok(Self(OutputFolder::claim(folder)?))
     }
 
     /// Writes all files of a study.

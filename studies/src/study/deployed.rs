@@ -12,7 +12,7 @@ use agent_sim::rig::{BUILT_IMAGES, Boards, Images, Pace, Payload, Rig, Setup};
 use artifacts::policy_file::PolicyFile;
 use problem::published::heat_1d;
 use problem::test_set::EpisodeSet;
-use problem::{Episode, Problem};
+use problem::{Episode, Problem, input};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -155,7 +155,7 @@ impl OnBoards {
         );
         let path = std::env::var_os("PATH").unwrap_or_default();
         let emulator = std::env::split_paths(&path).any(|p| p.join("qemu-system-arm").is_file());
-        let (true, Ok(bytes)) = (emulator, std::fs::read(&image)) else {
+        let (true, Ok(bytes)) = (emulator, input::read(&image, input::IMAGE)) else {
             return Ok(None);
         };
         let digest = Sha256::digest(&bytes);

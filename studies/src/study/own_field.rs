@@ -11,7 +11,7 @@ use agent_sim::fault::{Fault, actuator::ACTUATOR_NOISE, sensor::NOISE};
 use agent_sim::report::{Reference, Sweep, line, sweep_picture};
 use anyhow::{Context, bail};
 use artifacts::policy_file::PolicyFile;
-use problem::Problem;
+use problem::{Problem, input};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
@@ -121,13 +121,13 @@ impl OwnField {
 
 /// Of a description and of all files that it names: what was run with others is run again.
 fn fingerprint(path: &Path) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(path)?;
+    let text = input::read_text(path, input::DESCRIPTION)?;
     let mut hash = Sha256::new();
     hash.update(&text);
     let folder = path.parent().unwrap_or(Path::new(""));
     for name in text.split(['"', '\'', '\n']) {
         if [".npy", ".png"].iter().any(|end| name.ends_with(end))
-            && let Ok(bytes) = std::fs::read(folder.join(name))
+            && let Ok(bytes) = input::read(&folder.join(name), input::MAP)
         {
             hash.update(bytes);
         }
