@@ -5,8 +5,9 @@
 
 use crate::learn::{History, TrainConfig};
 use crate::policy::PolicyConfig;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use artifacts::output::write_whole;
+use problem::input;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -53,7 +54,7 @@ impl Checkpoint {
     /// Reads a file written by [`Self::save`].
     pub fn load(path: &Path) -> Result<Self> {
         let shown = path.display();
-        let bytes = std::fs::read(path).with_context(|| {
+        let bytes = input::read(path, input::CHECKPOINT).with_context(|| {
             format!("cannot read checkpoint '{shown}'; train first, or give the path of a run's 'latest' or 'best' file")
         })?;
         let (magic, rest) = bytes.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
@@ -68,10 +69,17 @@ impl Checkpoint {
             "'{shown}' has checkpoint format {format}, this trainer reads {FORMAT}; go on with the trainer that wrote it, \
              or export its policy there and begin anew with --from"
         );
-        postcard::from_bytes_crc32(body, CRC.digest()).map_err(|_| {
-            anyhow::anyhow!(
+        let damaged = || {
+            anyhow!(
                 "'{shown}' is truncated or damaged; use the run's other checkpoint or train again"
             )
-        })
+        };
+        // Before anything is made of the rest: neither a length nor a record can be trusted else.
+        let (record, sum) = body.split_last_chunk::<4>().ok_or_else(damaged)?;
+        ensure!(CRC.checksum(record) == u32::from_le_bytes(*sum), damaged());
+        match postcard::take_from_bytes(record) {
+            Ok((checkpoint, [])) => Ok(checkpoint),
+            _ => Err(damaged()),
+        }
     }
 }

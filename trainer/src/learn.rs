@@ -424,7 +424,7 @@ impl Trainer {
         let fault = "the checkpoint's network or optimiser state cannot be read";
         let record =
             ModuleRecord::from_bytes(Bytes::from_bytes_vec(checkpoint.model)).context(fault)?;
-        trainer.policy = trainer.policy.load_record(record);
+        trainer.policy = trainer.policy.try_load_record(record).context(fault)?;
         let state = Bytes::from_bytes_vec(checkpoint.optimiser);
         trainer.optimiser = trainer.optimiser.from_bytes(state).context(fault)?;
         trainer.good = (trainer.policy.clone(), trainer.optimiser.clone());

@@ -8,8 +8,9 @@ use crate::loss::Term;
 use crate::recipe::Recipe;
 use crate::report::TrainingReport;
 use anyhow::{Context, Result, bail, ensure};
+use artifacts::output::OutputFolder;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,8 @@ pub enum Existing {
 
 /// A training and where it is kept.
 pub struct TrainingRun {
-    folder: PathBuf,
+    /// Nobody else trains into it.
+    folder: OutputFolder,
     trainer: Trainer,
     /// Seconds of earlier sessions.
     before: f64,
@@ -60,6 +62,11 @@ impl TrainingRun {
         let problem = entry.problem;
         let folder = out.join(problem.name);
         let latest = folder.join("latest");
+        if existing == Existing::Resume && !latest.exists() {
+            // In the words of one that cannot be read, and without making the folder.
+            Checkpoint::load(&latest)?;
+        }
+        let folder = OutputFolder::claim(&folder)?;
         if existing == Existing::Resume {
             let checkpoint = Checkpoint::load(&latest)?;
             ensure!(
@@ -74,7 +81,7 @@ impl TrainingRun {
             ensure!(
                 asked == checkpoint.config,
                 "the run in '{}' has other settings ({}); resume it without settings, or start over with --overwrite",
-                folder.display(),
+                folder.path().display(),
                 differences(&checkpoint.config, &asked)?
             );
             let before = checkpoint.seconds;
@@ -89,15 +96,9 @@ impl TrainingRun {
         if existing == Existing::Keep && latest.exists() {
             bail!(
                 "'{}' already holds a training; add --resume to continue it, --overwrite to replace it, or choose another --out",
-                folder.display()
+                folder.path().display()
             );
         }
-        std::fs::create_dir_all(&folder).with_context(|| {
-            format!(
-                "cannot create folder '{}'; choose a writable one with --out",
-                folder.display()
-            )
-        })?;
         let Recipe {
             policy,
             mut train,
@@ -117,7 +118,7 @@ impl TrainingRun {
         // From here on the old run is gone, all of it or none.
         run.save("latest", 0.0)?;
         for leftover in ["best", "report.json", "loss.svg"] {
-            std::fs::remove_file(run.folder.join(leftover)).ok();
+            run.folder.remove(leftover).ok();
         }
         Ok(run)
     }
@@ -129,13 +130,13 @@ impl TrainingRun {
 
     /// Where the run is kept.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     fn save(&self, name: &str, seconds: f64) -> Result<()> {
         self.trainer
             .checkpoint(seconds)?
-            .save(&self.folder.join(name))
+            .save(&self.folder().join(name))
     }
 
     fn report(&self, seconds: f64) -> Result<()> {
@@ -148,7 +149,7 @@ impl TrainingRun {
             headline: self.trainer.headline(),
             history: &self.trainer.history,
         }
-        .write(&self.folder)
+        .write(self.folder())
     }
 
     /// Trains until `steps` steps are done or `stop` is set.

@@ -582,3 +582,202 @@ fn checkpoints_of_older_formats_are_named_by_their_number() {
         assert!(message.contains("--from"), "{message}");
     }
 }
+
+/// A few hundred ways in which bytes come to grief: bits that flip, ends and middles that are lost, bytes
+/// that change places, lengths that are blown up.
+fn mutants(good: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let mut state = 1u64;
+    let mut below = move |end: usize| {
+        // Knuth's MMIX generator, upper half.
+        state = state.wrapping_mul(6364136223846793005);
+        state = state.wrapping_add(1442695040888963407);
+        (state >> 32) as usize % end
+    };
+    let good = good.to_vec();
+    (0..500).map(move |round| {
+        let mut bytes = good.clone();
+        let at = below(bytes.len());
+        match round % 5 {
+            0 => bytes[at] ^= 1 << below(8),
+            1 => bytes.truncate(at),
+            2 => {
+                let other = below(bytes.len());
+                bytes.swap(at, other);
+            }
+            3 => {
+                let end = (at + 1 + below(9)).min(bytes.len());
+                bytes[at..end].fill(0xff);
+            }
+            _ => {
+                let end = (at + below(64)).min(bytes.len());
+                bytes.drain(at..end);
+            }
+        }
+        bytes
+    })
+}
+
+fn small_checkpoint() -> (tempfile::TempDir, std::path::PathBuf) {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-5.training");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("latest");
+    std::fs::copy(golden, &path).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn mutated_checkpoints_are_refused_with_a_sentence() {
+    let (_folder, path) = small_checkpoint();
+    let good = std::fs::read(&path).unwrap();
+    for bytes in mutants(&good).filter(|bytes| *bytes != good) {
+        std::fs::write(&path, bytes).unwrap();
+        let said = Checkpoint::load(&path).unwrap_err().to_string();
+        let known = [
+            "truncated or damaged",
+            "not a training checkpoint",
+            "checkpoint format",
+        ];
+        assert!(known.iter().any(|words| said.contains(words)), "{said}");
+    }
+}
+
+/// A network that somebody has changed and given the right checksum is read or refused too. (Of the
+/// optimiser's state Burn has no way to refuse all that does not fit.)
+#[test]
+fn networks_of_other_shapes_are_refused() {
+    let (_folder, path) = small_checkpoint();
+    let good = Checkpoint::load(&path).unwrap();
+    let engine = Engine::Host(Device::flex());
+    let resume = |checkpoint: Checkpoint| Trainer::resume(checkpoint, &entries(), &engine);
+    let (mut refused, mut read) = (0, 0);
+    let models = mutants(&good.model).map(|model| Checkpoint {
+        model,
+        ..good.clone()
+    });
+    for checkpoint in models {
+        match resume(checkpoint) {
+            // Other values in the right places.
+            Ok(mut trainer) => {
+                trainer.step().ok();
+                read += 1;
+            }
+            Err(error) => {
+                let said = format!("{error:#}");
+                assert!(said.contains("network or optimiser state"), "{said}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 100 && read > 0, "{refused} refused, {read} read");
+}
+
+#[test]
+fn sizes_have_an_end_that_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let huge = "1000000000000";
+    for (words, limit) in [
+        ("train heat-1d --steps", "100000000"),
+        ("train heat-1d --batch", "65536"),
+        ("train heat-1d --agents", "4096"),
+        ("train heat-1d --delay", "1000000"),
+        ("train heat-1d --window", "64"),
+        ("train heat-1d --threads", "1024"),
+        ("oracle heat-1d --episodes", "1000000"),
+        ("oracle heat-1d --agents", "4096"),
+        ("oracle heat-1d --runs", "1000000"),
+        ("oracle heat-1d --threads", "1024"),
+        ("bench heat-1d --rounds", "10000"),
+        ("bench heat-1d --reps", "10000"),
+        ("check heat-1d --threads", "1024"),
+    ] {
+        let mut arguments: Vec<&str> = words.split(' ').collect();
+        arguments.push(huge);
+        if words.starts_with("train") {
+            arguments.extend(["--out", out]);
+        }
+        let said = refusal(&arguments);
+        assert!(said.contains(huge) && said.contains(limit), "{said}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// Whatever is given for a file and is none is named, and neither read nor waited for.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (pipe, long) = (at("pipe"), at("long"));
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let sparse = std::fs::File::create(&long).unwrap();
+    sparse.set_len(1 << 42).unwrap();
+    let shipped = at("shipped.policy");
+    let bytes = problem::published::heat_1d::PROBLEM.policy.unwrap();
+    std::fs::write(&shipped, bytes).unwrap();
+    let out = at("runs");
+    std::fs::create_dir_all(folder.path().join("runs/heat-1d")).unwrap();
+    std::os::unix::fs::symlink(&pipe, folder.path().join("runs/heat-1d/latest")).unwrap();
+    for (file, fact) in [
+        (pipe.as_str(), "it is a pipe, not a file"),
+        ("/dev/zero", "it is a device, not a file"),
+        (out.as_str(), "it is a folder, not a file"),
+        (long.as_str(), "it has 4398046511104 bytes"),
+    ] {
+        for arguments in [
+            vec!["export", file, "-o", "/nowhere/x.policy"],
+            vec!["inspect", file],
+            vec!["step", file],
+            vec!["step", &shipped, "--patch", file, "--position", "0.4"],
+            vec!["oracle", "heat-1d", "--policy", file],
+            vec!["oracle", "heat-1d", "--set", file],
+            vec!["train", "heat-1d", "--from", file, "--out", "/nowhere"],
+        ] {
+            let said = refusal(&arguments);
+            assert!(said.contains(file) && said.contains(fact), "{said}");
+        }
+    }
+    let said = refusal(&["train", "heat-1d", "--resume", "--out", &out]);
+    assert!(said.contains("it is a pipe, not a file"), "{said}");
+}
+
+#[test]
+fn two_trainings_do_not_share_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = open(folder.path(), Existing::Keep).unwrap();
+    let out = folder.path().to_str().unwrap();
+    let holder = format!("process {} (", std::process::id());
+    for existing in ["--resume", "--overwrite"] {
+        let said = refusal(&["train", "heat-1d", "--steps", "3", existing, "--out", out]);
+        for fact in [
+            holder.as_str(),
+            "heat-1d is being written to by",
+            "s ago",
+            "--out",
+        ] {
+            assert!(said.contains(fact), "{said}");
+        }
+    }
+    drop(first);
+    open(folder.path(), Existing::Resume).unwrap();
+}
+
+/// Readers that have seen enough end nothing.
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../policies/heat-1d.policy");
+    let shipped = shipped.to_str().unwrap();
+    for arguments in [
+        vec!["inspect", shipped],
+        vec!["step", shipped],
+        vec!["step", shipped, "--json"],
+        vec!["check", "heat-1d", "--threads", "1"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = trainer(&arguments).stdout(writer).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{arguments:?}: {said}");
+    }
+}

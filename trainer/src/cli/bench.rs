@@ -8,6 +8,7 @@ use crate::learn::{Hardening, Trainer};
 use crate::recipe::Preset;
 use crate::swarm::Size;
 use anyhow::{Context, Result, bail};
+use artifacts::say;
 use clap::ValueEnum;
 use problem::Problem;
 use problem::random_field::episode_rng;
@@ -15,6 +16,9 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
+
+/// Most turns, and steps of a turn: every timing is kept.
+const MOST_TURNS: i64 = 10_000;
 
 /// Networks of the reference on planes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -56,10 +60,10 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t = Backend::default())]
     backend: Backend,
     /// Turns.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=MOST_TURNS))]
     rounds: u32,
     /// Timed steps per turn.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=MOST_TURNS))]
     reps: u32,
     /// Threads; 0 for one per core.
     #[arg(long, default_value_t = 0)]
@@ -79,12 +83,13 @@ pub fn run(arguments: Arguments, entries: &Entries) -> Result<()> {
     if let Some(folder) = &arguments.against_files {
         return against_files(&chosen, folder, entries, &arguments);
     }
-    println!(
+    say!(
         "seconds per training step, median of {} × {} steps; net: ours with the published window, which JAX (same net) \
          has too; the shipped policy's net; JAX with the published convolutions on planes",
-        arguments.rounds, arguments.reps
-    );
-    println!(
+        arguments.rounds,
+        arguments.reps
+    )?;
+    say!(
         "{:<15}{:>6}{:>7}{:>6}{:>11}{:>11}{:>11}{:>8}{:>11}{:>8}{:>11}",
         "problem",
         "batch",
@@ -97,7 +102,7 @@ pub fn run(arguments: Arguments, entries: &Entries) -> Result<()> {
         "JAX conv",
         "ratio",
         "our memory"
-    );
+    )?;
     // The reference has the published equations: not those of users, and obstacles cost it nothing.
     let compared = match arguments.against_jax {
         true => reference(&arguments, &["--list"])?,
@@ -163,13 +168,13 @@ fn bench(entry: &'static Entry, arguments: &Arguments, compared: bool) -> Result
         agents,
         horizon,
     } = sizes;
-    println!(
+    say!(
         "{:<15}{batch:>6}{agents:>7}{horizon:>6}{own:>11.4}{shipped:>11.4}{}{}{:>11}",
         problem.name,
         beside(same),
         beside(conv),
         peak_memory().map_or("–".to_owned(), |mib| format!("{mib:.0} MiB"))
-    );
+    )?;
     Ok(())
 }
 
@@ -180,12 +185,13 @@ fn against_files(
     entries: &Entries,
     arguments: &Arguments,
 ) -> Result<()> {
-    println!(
+    say!(
         "built in, and as a file: seconds per training step, microseconds of its field's part on the CPU (a step \
          forwards and back) and per simulated step; medians of {} × {}",
-        arguments.rounds, arguments.reps
-    );
-    println!(
+        arguments.rounds,
+        arguments.reps
+    )?;
+    say!(
         "{:<20}{:>6}{:>7}{:>6}{:>11}{:>11}{:>8}{:>11}{:>11}{:>8}{:>11}{:>11}{:>8}",
         "problem",
         "batch",
@@ -200,7 +206,7 @@ fn against_files(
         "simulation",
         "file",
         "ratio"
-    );
+    )?;
     let mut found = false;
     for &entry in chosen {
         let path = folder.join(format!("{}.toml", entry.problem.name));
@@ -230,13 +236,13 @@ fn against_files(
             agents,
             horizon,
         } = sizes;
-        println!(
+        say!(
             "{:<20}{batch:>6}{agents:>7}{horizon:>6}{ours:>11.4}{file:>11.4}{:>8.2}{ours_alone:>11.2}{file_alone:>11.2}{:>8.2}{truth:>11.2}{described:>11.2}{:>8.2}",
             entry.problem.name,
             file / ours,
             file_alone / ours_alone,
             described / truth
-        );
+        )?;
     }
     match found {
         true => Ok(()),

@@ -9,6 +9,7 @@ use crate::learn::Trainer;
 use crate::recipe::Recipe;
 use crate::rollout::Terms;
 use anyhow::{Result, ensure};
+use artifacts::say;
 use burn::tensor::Device;
 use problem::random_field::episode_rng;
 use rand::RngExt;
@@ -43,17 +44,17 @@ pub fn run(arguments: &Arguments, entries: &Entries) -> Result<()> {
     let (steps, batch) = (recipe.steps, recipe.train.batch);
     let mut trainer = Trainer::new(entry, recipe.train.clone(), recipe.policy.clone(), &engine)?;
     let parameters = trainer.policy().parameters();
-    println!("{}: {}", entry.problem.name, entry.problem.summary);
+    say!("{}: {}", entry.problem.name, entry.problem.summary)?;
     let stairs = (entry.problem.kit).is_some_and(|kit| kit.sensor.quantisation > 0.0);
     if stairs {
-        println!(
+        say!(
             "  gradient       not held to differences, which find no slope of readings in steps: leave quantisation out to see"
-        );
+        )?;
     } else if let Some((gradient, difference)) = gradient(entry, &recipe, &trainer, &parameters)? {
         let apart = (gradient - difference).abs() / gradient.abs().max(difference.abs());
-        println!(
+        say!(
             "  gradient       {gradient:.6e} along a random direction, {difference:.6e} by differences: {apart:.1e} apart"
-        );
+        )?;
         ensure!(
             apart <= AGREES,
             "the gradient does not agree with differences; a reaction or a cut with a bend where the field \
@@ -69,22 +70,22 @@ pub fn run(arguments: &Arguments, entries: &Entries) -> Result<()> {
         each = again.elapsed();
     }
     let whole = each.as_secs_f64() * steps as f64;
-    println!(
+    say!(
         "  training       {steps} steps of {batch} episodes, {:.2} s each: about {} here; trainer train {} --preset quick takes {}",
         each.as_secs_f64(),
         spoken(whole),
         arguments.problem,
         spoken(quick(entry, each)),
-    );
+    )?;
     let training = Training { seed: 0, steps: 0 };
     let blob = blob(entry.problem, &recipe.policy, &parameters, training)?;
-    println!(
+    say!(
         "  policy         {} parameters, {} bytes as f32, about {} as int8; {} numbers remembered",
         parameters.len(),
         blob.len(),
         parameters.len() + blob.len().saturating_sub(4 * parameters.len()),
         recipe.policy.shape.memory,
-    );
+    )?;
     Ok(())
 }
 

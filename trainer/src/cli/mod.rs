@@ -12,9 +12,11 @@ use crate::entry::{Entries, Entry};
 use crate::{export, inspect};
 use agent_core::policy::{Encoding, Governor, MAGIC};
 use anyhow::{Context, Result};
-use artifacts::output::write_whole;
+use artifacts::output::{print, write_whole};
 use artifacts::policy_file::{self, PolicyFile};
+use artifacts::say;
 use clap::{Parser, Subcommand};
+use problem::{input, limit};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -134,7 +136,7 @@ fn carry_out(command: Command, entries: &Entries) -> Result<()> {
             weights,
             governor,
         } => {
-            let (blob, usual) = match std::fs::read(&source) {
+            let (blob, usual) = match input::read(&source, input::CHECKPOINT) {
                 Ok(bytes) if bytes.starts_with(&MAGIC) => (bytes, None),
                 _ => {
                     let checkpoint = Checkpoint::load(&source)?;
@@ -156,18 +158,17 @@ fn carry_out(command: Command, entries: &Entries) -> Result<()> {
             let file = file.recoded(weights)?;
             let blob = file.bytes();
             write_whole(&output, blob)?;
-            println!(
+            say!(
                 "{}: {} bytes; look inside with: trainer inspect {0}",
                 output.display(),
                 blob.len()
-            );
+            )?;
             Ok(())
         }
         Command::Inspect { policy } => {
             let file = opened(&policy)?;
             let text = inspect::describe(&file, entries).with_context(|| unreadable(&policy))?;
-            print!("{text}");
-            Ok(())
+            Ok(print(&text)?)
         }
     }
 }
@@ -175,7 +176,7 @@ fn carry_out(command: Command, entries: &Entries) -> Result<()> {
 /// The bytes of a policy.
 fn opened(path: &Path) -> Result<PolicyFile> {
     let shown = path.display();
-    let blob = std::fs::read(path).with_context(|| {
+    let blob = input::read(path, input::POLICY).with_context(|| {
         format!("cannot read policy '{shown}'; give the path of an exported policy")
     })?;
     Ok(PolicyFile::new(&blob, shown.to_string()))
@@ -188,8 +189,8 @@ fn unreadable(path: &Path) -> String {
 
 /// One thread per core, or as many as asked for; results do not depend on it.
 fn use_threads(threads: usize) -> Result<()> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build_global()?;
-    Ok(())
+    limit::THREADS.check(threads)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build_global()
+        .with_context(|| format!("cannot start {threads} threads; give --threads fewer"))
 }

@@ -3,11 +3,17 @@
 use super::use_threads;
 use crate::entry::Entries;
 use crate::oracle::{Crash, Found, Task};
+use crate::swarm;
 use anyhow::{Result, bail};
 use artifacts::policy_file::PolicyFile;
+use artifacts::say;
 use problem::Problem;
+use problem::limit::EPISODES;
 use problem::test_set::EpisodeSet;
 use std::path::PathBuf;
+
+/// Most runs of an episode: beyond, a plan gains nothing.
+const MOST_RUNS: i64 = 1_000_000;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -27,13 +33,13 @@ pub struct Arguments {
     #[arg(long)]
     set: Option<EpisodeSet>,
     /// How many of them [default: all of a table, 50 fresh ones].
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=EPISODES.most as i64))]
     episodes: Option<u32>,
     /// Seed of fresh episodes and of crashes.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Agents [default: the problem's].
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=swarm::MOST as i64))]
     agents: Option<u32>,
     /// What plans begin with: a policy (f32), or `none` for agents that do nothing [default: the shipped
     /// policy if there is one].
@@ -46,7 +52,7 @@ pub struct Arguments {
     #[arg(long, requires = "crash")]
     unforeseen: bool,
     /// Most times an episode is run, forwards and backwards, for one plan.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=MOST_RUNS))]
     runs: u32,
     /// Print one JSON object.
     #[arg(long)]
@@ -116,7 +122,7 @@ pub fn run(arguments: Arguments, entries: &Entries) -> Result<()> {
             "foreseen": crash.map(|crash| crash.foreseen), "policy": began, "oracle": best,
             "oracle_sd": deviation, "converged": converged, "runs": runs, "no_control": idle,
         });
-        println!("{report}");
+        say!("{report}")?;
         return Ok(());
     }
     let silent = match crash {
@@ -129,23 +135,23 @@ pub fn run(arguments: Arguments, entries: &Entries) -> Result<()> {
         ),
         None => String::new(),
     };
-    println!(
+    say!(
         "{}, {} episodes ({set}), {agents} agents{silent}",
         problem.name,
         found.len(),
-    );
-    println!("  no control {idle:>10.3e}");
+    )?;
+    say!("  no control {idle:>10.3e}")?;
     if let Some(file) = &file {
-        println!("  policy     {began:>10.3e}   {}", file.origin());
+        say!("  policy     {began:>10.3e}   {}", file.origin())?;
     }
-    println!(
+    say!(
         "  oracle     {best:>10.3e} ± {:.1e} (2 sd over episodes)",
         2.0 * deviation
-    );
-    println!(
+    )?;
+    say!(
         "  {converged} of {} converged, after {runs:.0} runs each",
         found.len()
-    );
+    )?;
     Ok(())
 }
 

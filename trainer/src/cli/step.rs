@@ -6,7 +6,9 @@ use agent_core::message::Span;
 use agent_core::policy::Policy;
 use anyhow::{Context, Result, bail, ensure};
 use artifacts::observation::OwnedObservation;
-use problem::npy;
+use artifacts::output::print;
+use artifacts::say;
+use problem::{input, npy};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -77,8 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
          leaves the patch",
     )?;
     if !arguments.json {
-        print!("{}", made.text(&policy));
-        return Ok(());
+        return Ok(print(&made.text(&policy))?);
     }
     let bits = made.outputs.iter().map(|v| format!("{:08x}", v.to_bits()));
     let action = &made.action;
@@ -92,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         "velocity": action.velocity,
         "memory": made.memory,
     });
-    println!("{object}");
+    say!("{object}")?;
     Ok(())
 }
 
@@ -151,7 +152,7 @@ impl Arguments {
 /// The values of a file that must have this shape.
 fn values(path: &Path, flag: &str, expected: &[usize]) -> Result<Vec<f32>> {
     let name = || format!("{flag} {}", path.display());
-    let bytes = std::fs::read(path).with_context(name)?;
+    let bytes = input::read(path, input::OBSERVATION).with_context(name)?;
     let array = npy::parse(&bytes).with_context(name)?;
     ensure!(
         array.shape == expected,

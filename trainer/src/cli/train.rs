@@ -14,7 +14,10 @@ use crate::swarm::Size;
 use agent_core::policy::MAX_MEMORY;
 use anyhow::{Context, Result, bail};
 use artifacts::policy_file::PolicyFile;
+use artifacts::say;
 use clap::ValueEnum;
+use problem::input;
+use problem::limit::{BATCH, STEPS, TRAINING_STEPS};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,10 +63,10 @@ pub struct Arguments {
     #[arg(long, value_name = "POLICY", conflicts_with_all = ["all", "resume"])]
     from: Option<PathBuf>,
     /// Optimiser steps in all [default: the preset's].
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=TRAINING_STEPS.most as u64))]
     steps: Option<u64>,
     /// Episodes per step [default: the preset's].
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=BATCH.most as i64))]
     batch: Option<u32>,
     /// Seed of the initial weights and of all episodes [default: 0].
     #[arg(long)]
@@ -118,8 +121,8 @@ pub struct Arguments {
     #[arg(long, value_name = "SD")]
     actuator_noise: Option<f64>,
     /// Most steps by which actions come late.
-    #[arg(long, value_name = "STEPS")]
-    delay: Option<usize>,
+    #[arg(long, value_name = "STEPS", value_parser = clap::value_parser!(u32).range(0..=STEPS.most as i64))]
+    delay: Option<u32>,
     /// Stop after so many validations without a better one; 0 for never [default: 0].
     #[arg(long, value_name = "N")]
     patience: Option<u64>,
@@ -226,7 +229,10 @@ impl Arguments {
         set(&mut hardening.deaths_by, &self.deaths_by);
         set(&mut hardening.sensor_noise, &self.sensor_noise);
         set(&mut hardening.actuator_noise, &self.actuator_noise);
-        set(&mut hardening.delay, &self.delay);
+        set(
+            &mut hardening.delay,
+            &self.delay.map(|steps| steps as usize),
+        );
         if !self.agents.is_empty() {
             hardening.agents = self.agents.clone();
         }
@@ -263,7 +269,7 @@ impl Arguments {
         }
         if let Some(path) = &self.from {
             let shown = path.display().to_string();
-            let bytes = std::fs::read(path).with_context(|| {
+            let bytes = input::read(path, input::POLICY).with_context(|| {
                 format!("cannot read policy '{shown}'; give --from the path of an exported policy")
             })?;
             let file = PolicyFile::new(&bytes, shown.clone());
@@ -332,16 +338,14 @@ fn train(entry: &'static Entry, arguments: &Arguments, stop: &AtomicBool) -> Res
         ),
     }
     if let Some(best) = run.trainer().history.best(headline) {
-        println!(
+        say!(
             "{}: best validation {:.3e} at step {}",
             problem.name,
             best.score(headline),
             best.step
-        );
+        )?;
     }
-    println!(
-        "policy: {folder}/best    loss curve: {folder}/loss.svg    report: {folder}/report.json"
-    );
-    println!("next: trainer export {folder}/best -o my.policy");
+    say!("policy: {folder}/best    loss curve: {folder}/loss.svg    report: {folder}/report.json")?;
+    say!("next: trainer export {folder}/best -o my.policy")?;
     Ok(())
 }
