@@ -5,7 +5,8 @@ use agent_core::{
     message::{Command, Report},
 };
 use anyhow::{Result, bail};
-use clap::Args;
+use artifacts::say;
+use clap::{Args, value_parser};
 use node_link::{BoardOptions, EmulatedBoard, Session, device_log::Decoder};
 use std::{path::PathBuf, time::Duration};
 
@@ -13,6 +14,9 @@ use endurance::observations::{Blob, Scene};
 
 /// Longest wait for one action.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Most observations, beyond what anybody would wait for.
+const MOST_OBSERVATIONS: i64 = 1_000_000;
 
 /// What to run, and on what.
 #[derive(Args)]
@@ -24,7 +28,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
     /// How many observations to send.
-    #[arg(long, value_name = "N", default_value_t = 32)]
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = value_parser!(u32).range(1..=MOST_OBSERVATIONS))]
     observations: u32,
     /// Show the node's log, decoded.
     #[arg(long)]
@@ -39,9 +43,9 @@ pub fn run(options: &Options) -> Result<()> {
     let outcome = compare(&mut node, &blob, options.observations);
     // Also, and above all, when something went wrong.
     if options.log {
-        println!("\nthe node's log");
+        say!("\nthe node's log")?;
         for line in Decoder::new(&options.image)?.lines(&board.log()?) {
-            println!("  {line}");
+            say!("  {line}")?;
         }
     }
     outcome
@@ -56,16 +60,20 @@ fn compare(node: &mut Session, blob: &Blob, observations: u32) -> Result<()> {
     if hello.policy != Some(id) {
         bail!("the node runs another policy than it was given: {hello:?}");
     }
-    println!(
+    say!(
         "{}: {} bytes, checksum {:08x}, on the emulated board",
         policy.header().problem,
         id.length,
         id.crc
-    );
-    println!(
+    )?;
+    say!(
         "{:>5} {:>10} {:>12} {:>12} {:>10}  same bits as on the host",
-        "step", "position", "force", "velocity", "mode"
-    );
+        "step",
+        "position",
+        "force",
+        "velocity",
+        "mode"
+    )?;
     let axes = usize::from(policy.header().sensing.axes);
     let list = |values: &[f32], digits: usize| -> String {
         let each: Vec<String> = values.iter().map(|x| format!("{x:.digits$}")).collect();
@@ -82,7 +90,7 @@ fn compare(node: &mut Session, blob: &Blob, observations: u32) -> Result<()> {
         };
         let same = bits(&action) == bits(&expected);
         differing += u32::from(!same);
-        println!(
+        say!(
             "{step:>5} {:>10} {:>12.6} {:>12} {:>10}  {}",
             list(&observation.position[..axes], 4),
             action.force,
@@ -93,12 +101,12 @@ fn compare(node: &mut Session, blob: &Blob, observations: u32) -> Result<()> {
             } else {
                 format!("NO: {expected:?}")
             },
-        );
+        )?;
     }
     if differing > 0 {
         bail!("{differing} of {observations} actions differ between board and host");
     }
-    println!("{observations} actions, 0 differing bits");
+    say!("{observations} actions, 0 differing bits")?;
     Ok(())
 }
 

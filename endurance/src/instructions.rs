@@ -6,6 +6,7 @@ use agent_core::{
     policy::Encoding,
 };
 use anyhow::{Context, Result, bail};
+use artifacts::say;
 use clap::Args;
 use node_link::{BoardOptions, Clock, EmulatedBoard};
 use std::{
@@ -53,10 +54,16 @@ pub fn run(options: &Options) -> Result<()> {
         [] => shipped()?,
         given => given.to_vec(),
     };
-    println!(
+    say!(
         "{:<22} {:<7} {:>8} {:>8} {:>13} {:>10} {:>16}",
-        "policy", "weights", "bytes", "MACs", "instructions", "instr/MAC", "rate at 168 MHz"
-    );
+        "policy",
+        "weights",
+        "bytes",
+        "MACs",
+        "instructions",
+        "instr/MAC",
+        "rate at 168 MHz"
+    )?;
     let mut comparable = None;
     for path in policies {
         let as_it_is = Blob::read(&path)?;
@@ -69,7 +76,7 @@ pub fn run(options: &Options) -> Result<()> {
             let macs = policy.macs();
             let instructions = measure(&options.image, &blob)?;
             let encoding = policy.header().network.encoding;
-            println!(
+            say!(
                 "{:<22} {:<7} {:>8} {macs:>8} {instructions:>13.0} {:>10.2} {:>13.0} Hz",
                 path.file_stem()
                     .unwrap_or(path.as_os_str())
@@ -78,17 +85,17 @@ pub fn run(options: &Options) -> Result<()> {
                 blob.bytes().len(),
                 instructions / macs as f64,
                 CLOCK_HZ / (CYCLES_PER_INSTRUCTION * instructions),
-            );
+            )?;
             if policy.header().problem.as_str() == peer::PROBLEM && encoding == Encoding::F32 {
                 comparable.get_or_insert((path.clone(), instructions));
             }
         }
     }
-    println!(
+    say!(
         "\nWhole control step (observe, network, limits), median of {STEPS}, on the emulated \
          Cortex-M4F with `-icount shift={SHIFT}`.\nRate: {CYCLES_PER_INSTRUCTION} cycles per \
          instruction, no flash wait states; a model, not a measurement on silicon."
-    );
+    )?;
     match (&options.peer, comparable) {
         (Some(peer), Some((policy, ours))) => compare(peer, &policy, ours),
         _ => Ok(()),
@@ -98,13 +105,13 @@ pub fn run(options: &Options) -> Result<()> {
 /// Measures the policy's network in a library that others use.
 fn compare(elf: &Path, policy: &Path, ours: f64) -> Result<()> {
     let theirs = peer::instructions(elf, policy, SHIFT)?;
-    println!(
+    say!(
         "\n{} network, f32, in {}: {theirs:.0} instructions, our whole control step {ours:.0}: \
          {:.1}x fewer",
         peer::PROBLEM,
         peer::NAME,
         theirs / ours
-    );
+    )?;
     Ok(())
 }
 

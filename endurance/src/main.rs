@@ -8,6 +8,7 @@ mod instructions;
 mod peer;
 mod report;
 
+use artifacts::say;
 use clap::{Parser, Subcommand};
 use endurance::{c_example, observations::Blob};
 use std::{
@@ -90,16 +91,16 @@ fn run_examples(images: &[PathBuf], policy: &Path) -> anyhow::Result<()> {
     for elf in images {
         let steps = c_example::run(elf)?;
         let replay = c_example::replay(&steps, &policy)?;
-        println!("{}", elf.display());
+        say!("{}", elf.display())?;
         for difference in &replay.differing {
-            println!("{difference}");
+            say!("{difference}")?;
         }
-        println!(
+        say!(
             "{} actions from C on the emulated board, {} differ from the host's; {} bytes of stack",
             replay.actions,
             replay.differing.len(),
             replay.stack
-        );
+        )?;
         if !replay.differing.is_empty() {
             anyhow::bail!("the same steps give other actions on the board than on the host");
         }

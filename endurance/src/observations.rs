@@ -8,9 +8,9 @@ use agent_core::{
     policy::{Encoding, Policy, recode},
 };
 use anyhow::{Context, Result};
+use problem::input;
 use std::{
     f32::consts::PI,
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -30,7 +30,8 @@ pub struct Blob {
 impl Blob {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self> {
-        let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes = input::read(path, input::POLICY)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         let mut words = vec![0; bytes.len().div_ceil(4)];
         bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(&bytes);
         Ok(Self {

@@ -1,6 +1,7 @@
 //! Long runs over a line, and what they found.
 
 use anyhow::{Result, bail};
+use artifacts::say;
 use clap::{Args, value_parser};
 use endurance::{
     host_node::HostNode,
@@ -26,11 +27,14 @@ const GROWTH: u64 = 1 << 20;
 /// Lines of a node's log that tell what became of it.
 const LAST_LINES: usize = 10;
 
+/// Most frames, beyond what anybody would wait for: times of answers are kept.
+const MOST_FRAMES: u64 = 1_000_000_000;
+
 /// How long, and with what.
 #[derive(Args)]
 pub struct Options {
     /// How many frames to send.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value_parser!(u64).range(1..=MOST_FRAMES))]
     frames: u64,
     /// The policy that the node runs. Default: policies/heat-1d.policy.
     #[arg(long, value_name = "FILE")]
@@ -72,7 +76,7 @@ pub fn soak_link(options: &Options, image: Option<&Path>) -> Result<()> {
         }
     };
     bar.finish_and_clear();
-    tell_soaked(&soaked);
+    tell_soaked(&soaked)?;
     if soaked.wrong > 0 {
         bail!("{} of {} actions are wrong", soaked.wrong, soaked.actions);
     }
@@ -89,7 +93,7 @@ fn explained<T>(outcome: Result<T>, board: &mut EmulatedBoard) -> Result<T> {
     outcome.or_else(|error| {
         let lines = Decoder::new(&board.options().image)?.lines(&board.log()?);
         for line in lines.iter().skip(lines.len().saturating_sub(LAST_LINES)) {
-            println!("  {line}");
+            say!("  {line}")?;
         }
         Err(match board.exit_message() {
             Some(message) => error.context(format!("the emulator ended ({message})")),
@@ -98,7 +102,7 @@ fn explained<T>(outcome: Result<T>, board: &mut EmulatedBoard) -> Result<T> {
     })
 }
 
-fn tell_soaked(soaked: &Soaked) {
+fn tell_soaked(soaked: &Soaked) -> Result<()> {
     let Soaked {
         actions,
         wrong,
@@ -110,7 +114,7 @@ fn tell_soaked(soaked: &Soaked) {
         memory,
     } = soaked;
     let seconds = elapsed.as_secs_f64();
-    println!(
+    say!(
         "{} frames in {seconds:.1} s: {:.0} a second\n\
          the line: {} dropped, {} corrupted, {} doubled, {} reordered\n\
          the host: {} commands, {} sent again; {} reports, {} late or twice, {} damaged\n\
@@ -132,14 +136,15 @@ fn tell_soaked(soaked: &Soaked) {
         node.stale,
         node.rejected,
         node.steps,
-    );
+    )?;
     if let Some([warm, end]) = memory {
-        println!(
+        say!(
             "memory: {} KiB after the warm-up, {} KiB at the end",
             warm / 1024,
             end / 1024
-        );
+        )?;
     }
+    Ok(())
 }
 
 /// Malformed frames into an emulated board.
@@ -151,11 +156,10 @@ pub fn torture_node(options: &Options, elf: &Path) -> Result<()> {
     let tortured = torture(&mut session, &blob, options.frames, &mut progress);
     bar.finish_and_clear();
     let tortured = explained(tortured, &mut board)?;
-    tell_tortured(&tortured);
-    Ok(())
+    tell_tortured(&tortured)
 }
 
-fn tell_tortured(tortured: &Tortured) {
+fn tell_tortured(tortured: &Tortured) -> Result<()> {
     let Tortured {
         sent,
         answers,
@@ -166,27 +170,28 @@ fn tell_tortured(tortured: &Tortured) {
     } = tortured;
     let frames: u64 = sent.iter().sum();
     let seconds = elapsed.as_secs_f64();
-    println!(
+    say!(
         "{frames} frames in {seconds:.1} s: {:.0} a second",
         frames as f64 / seconds
-    );
+    )?;
     for (kind, count) in KINDS.iter().zip(sent) {
-        println!("  {count:>9} {kind:?}");
+        say!("  {count:>9} {kind:?}")?;
     }
     let quantile = |share: f64| {
         let at = (share * (answers.len() - 1) as f64) as usize;
         answers[at].as_secs_f64() * 1e3
     };
-    println!(
+    say!(
         "{} greetings answered, each within {DEADLINE:?}: median {:.1} ms, 99 % {:.1} ms, \
          longest {:.1} ms",
         answers.len(),
         quantile(0.5),
         quantile(0.99),
         quantile(1.0),
-    );
-    println!(
+    )?;
+    say!(
         "{actions} actions, all the host's; {restarts} restarts, all asked for; the node: {:?}",
         node.counters
-    );
+    )?;
+    Ok(())
 }
