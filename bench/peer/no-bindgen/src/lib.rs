@@ -1,0 +1,1 @@
+//! Nothing: see `[patch]` in the manifest above.
