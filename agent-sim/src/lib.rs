@@ -12,7 +12,7 @@
 //!    they do, lets the field evolve ([`problem::pde`]) and moves the agents. [`fault`]s are
 //!    wrappers over links.
 //! 4. [`problem::metrics`]: the scores; [`trajectory`] and [`recording`]: what is kept of a run; [`report`]: the
-//!    pictures, [`table`] the figures in columns; [`bench`]: how fast all this is. [`cli`]: all of it on the
+//!    pictures, [`table`] the figures in columns; [`mod@bench`]: how fast all this is. [`cli`]: all of it on the
 //!    command line, for the published problems or a user's own.
 //!
 //! Three things hold everywhere. Nothing an agent can read depends on how many there are. The same

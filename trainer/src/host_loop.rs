@@ -283,7 +283,7 @@ impl<T: Real> HostLoop<T> {
         self
     }
 
-    /// Runs the episodes; returns their terms, [episodes][term], and what the adjoint needs.
+    /// Runs the episodes; returns their terms, `[episodes][term]`, and what the adjoint needs.
     pub fn forward(&self, parameters: &[f32], trials: &[Trial]) -> (Vec<Terms>, Tape<T>) {
         let pilot = Pilot {
             network: Some(Box::new(Network::new(&self.shape, parameters))),

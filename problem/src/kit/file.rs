@@ -1,7 +1,7 @@
 //! What a person writes: the TOML of a field of their own, as it stands in the file.
 //!
 //! Every value that can be wrong by itself keeps its place, so that a complaint names the line. What the
-//! words mean together is [`super::build`]'s business.
+//! words mean together is `build`'s business.
 
 use crate::pde::lines::Scheme;
 use serde::Deserialize;

@@ -1,11 +1,11 @@
 //! Fields of a user's own, described in one file.
 //!
-//! 1. [`file`]: what stands in it. [`build`]: what that means, checked; complaints name the line.
+//! 1. [`mod@file`]: what stands in it. `build`: what that means, checked; complaints name the line.
 //! 2. [`shape`], [`domain`]: the box and what is cut out of it. [`expression`]: what users write.
 //! 3. [`operator`]: diffusion and flow on such a domain. [`system`]: the whole equation in numbers, which
 //!    the truth ([`crate::pde::described`]) and the trainer each solve in their own way.
-//! 4. [`episode`]: how runs begin, what they should come to and what happens on the way. [`sensor`]: what agents
-//!    are shown of it; [`keep_out`]: where they must not go.
+//! 4. `episode`: how runs begin, what they should come to and what happens on the way. [`sensor`]: what agents
+//!    are shown of it; `keep_out`: where they must not go.
 //!
 //! [`load`] makes a [`Problem`] of a file: every command takes one where it takes a problem's name.
 
@@ -175,7 +175,7 @@ impl Kit {
     }
 
     /// What each actuator does per unit of force at every node of the problem's grid, where that was
-    /// measured: [actuators][nodes].
+    /// measured: `[actuators][nodes]`.
     pub fn influence(&self, problem: &Problem) -> Option<Vec<Vec<f64>>> {
         let maps = self.influence.as_ref()?.iter();
         Some(

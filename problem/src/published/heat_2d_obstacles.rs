@@ -1,6 +1,6 @@
 //! Heat equation on a square plate with places that agents must not enter.
 //!
-//! Field, actuators and episodes are those of [`heat_2d`](super::heat_2d); the obstacles do not touch
+//! Field, actuators and episodes are those of [`heat_2d`]; the obstacles do not touch
 //! the field. The paper's text and its code disagree about where they are; these are those of the
 //! authors' evaluation and figure.
 

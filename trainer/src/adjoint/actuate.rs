@@ -291,7 +291,7 @@ fn felt<T: Real>(arch: Arch, g: &[T], values: &[T], gaps: &[T]) -> (T, T) {
 }
 
 vectorised! {
-    /// See [`felt`].
+    /// See `felt`.
     pub fn felt_into<'a, T>(g: &'a [T], values: &'a [T], gaps: &'a [T], sums: &'a mut [T; 2]) {
         let (mut level, mut moment) = ([T::ZERO; CHUNK], [T::ZERO; CHUNK]);
         let ((g, g_rest), (v, v_rest)) = (g.as_chunks::<CHUNK>(), values.as_chunks::<CHUNK>());

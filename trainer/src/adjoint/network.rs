@@ -75,7 +75,7 @@ pub struct Places<S> {
     offer: S,
 }
 
-/// Values per agent in [`Places::offer`].
+/// Values per agent in `Places::offer`.
 pub fn offer_width(shape: &Shape) -> usize {
     match shape.fusion {
         Fusion::Concatenate => shape.fuse,

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! along axes a and b: Crank and Nicolson's or backward Euler's on a line, Peaceman and Rachford's or two
-//! backward ones on a plane; [`hyperdiffusion`](super::hyperdiffusion) comes after them, to second order half
+//! backward ones on a plane; `hyperdiffusion` comes after them, to second order half
 //! of it before; all of that is linear. To second order, half a step of reactions by the midpoint
 //! rule comes before them and half after; to first order reactions are part of the forcing. Their derivatives
 //! are the expressions'.

@@ -4,7 +4,7 @@
 //! u_t = −Δu − Δ²u − ½|∇u|² + f
 //! ```
 //!
-//! The linear part is diagonal in the modes of [`spectral`](super::spectral) and is solved exactly;
+//! The linear part is diagonal in the modes of `spectral` and is solved exactly;
 //! the rest, N, goes by four stages per substep (E = exp c, E₂ = exp(c/2), c = Δt (q − q²), q = |k|²;
 //! h and the weights b depend on c too):
 //!
