@@ -167,6 +167,12 @@ fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
         succeed(tests().args(["--no-run", "--all-targets"]))
     });
 
+    log.stage("documentation", || {
+        let mut documentation = checking_cargo("doc");
+        documentation.env("RUSTDOCFLAGS", "-Dwarnings");
+        succeed(documentation.args(["--workspace", "--no-deps", "--features", GPU]))
+    });
+
     let nodes = images.recv().unwrap_or_default();
     if nodes.images.is_none() {
         log.skip(
