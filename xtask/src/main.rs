@@ -1,15 +1,16 @@
 //! `cargo xtask`: what a shell script would do elsewhere, in Rust.
 //!
 //! [`stages`] runs all that CI runs; [`setup`] finds or installs the tools for the firmware;
-//! [`firmware`] builds the image of a [`board`], which is measured and run; [`c_library`] does so
-//! with agent-core for C; [`fuzz`] and [`sanitize`] look for what tests do not think of;
-//! [`endurance`] runs what puts nodes through more than they will ever see; [`reproduce`] measures
+//! [`mod@firmware`] builds the image of a [`board`], which is measured and run; [`c_library`] does so
+//! with agent-core for C; [`fuzz`] and [`sanitize`] look for what tests do not think of, [`dependencies`]
+//! at what others wrote; [`endurance`] runs what puts nodes through more than they will ever see; [`reproduce`] measures
 //! every claim again. What these run are programs of their own: this crate only builds and starts
 //! them.
 
 mod board;
 mod c_library;
 mod command;
+mod dependencies;
 mod endurance;
 mod firmware;
 mod fuzz;
@@ -53,8 +54,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Everything CI needs: set-up, format, lints, firmware, size budget, all tests, sanitizer and
-    /// fuzzer.
+    /// Everything CI needs: set-up, format, lints, firmware, size budget, all tests, documentation,
+    /// sanitizer, fuzzer and audit of dependencies.
     ///
     /// Installs what it may; what cannot be had is skipped loudly, and is a failure with CI=true.
     Test,
@@ -64,6 +65,9 @@ enum Task {
     Smoke,
     /// Look for inputs that break agent-core.
     Fuzz(fuzz::Options),
+    /// Hold dependencies against deny.toml: licences, sources, duplicates, and known holes where their
+    /// database can be had.
+    Audit,
     /// Measure every claim about the shipped policies again: tables, CSV and pictures.
     ///
     /// `--quick` (few episodes, under a minute) or `--full` (nine minutes on 16 cores), then studies by name; all if
@@ -142,6 +146,7 @@ fn perform(cli: Cli, build: Build) -> anyhow::Result<()> {
         Task::Test => stages::run(),
         Task::Smoke => smoke::run(&smoke::Here::found()),
         Task::Fuzz(options) => fuzz::run(&options),
+        Task::Audit => dependencies::run(),
         Task::Reproduce(options) => reproduce::run(&options, build),
         Task::Sanitize => sanitize::address(),
         Task::Miri => sanitize::in_miri(),

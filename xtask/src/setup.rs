@@ -1,4 +1,4 @@
-//! The tools that the firmware, the fuzzer and Miri need: found, or installed where that is allowed.
+//! The tools that the firmware, the fuzzer, Miri and the audit of dependencies need: found, or installed where that is allowed.
 
 use anyhow::{Context, Result, bail};
 use std::{
@@ -247,20 +247,34 @@ pub fn fuzzer() -> Result<PathBuf> {
         apt_install(&["g++"], compiler)
             .context("libFuzzer needs a C++ compiler: on Debian run `apt-get install g++`")?;
     }
-    let tools = built_apart("tools");
-    let installed = tools.join("bin/cargo-fuzz");
-    if let Some(found) = on_path("cargo-fuzz") {
+    cargo_tool("cargo-fuzz", CARGO_FUZZ)
+}
+
+/// What judges dependencies, in a version that understands deny.toml.
+const CARGO_DENY: &str = "0.20.2";
+
+/// Finds `cargo-deny`, or installs it beside what is built; returns the program.
+pub fn cargo_deny() -> Result<PathBuf> {
+    cargo_tool("cargo-deny", CARGO_DENY)
+}
+
+/// Finds a program for cargo, or installs it beside what is built.
+fn cargo_tool(name: &str, version: &str) -> Result<PathBuf> {
+    if let Some(found) = on_path(name) {
         return Ok(found);
     }
+    let tools = built_apart("tools");
+    let installed = tools.join("bin").join(name);
     if !installed.is_file() {
         let mut install = crate::stages::cargo();
         install
-            // It starts other programs, no more: optimising it would take longer than it runs.
-            .args(["install", "--debug", "--locked", "cargo-fuzz"])
-            .args(["--version", CARGO_FUZZ])
+            // These run for seconds: optimising them would take longer.
+            .args(["install", "--debug", "--locked", name])
+            .args(["--version", version])
             .arg("--root")
-            .arg(&tools);
-        succeed(&mut install).context("cannot install cargo-fuzz")?;
+            .arg(&tools)
+            .env("CARGO_PROFILE_DEV_DEBUG", "0");
+        succeed(&mut install).with_context(|| format!("cannot install {name}"))?;
     }
     Ok(installed)
 }
@@ -324,7 +338,7 @@ fn is_root() -> bool {
 }
 
 /// Runs a command that must neither ask nor hang.
-fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
+pub fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
     command
         .stdin(Stdio::null())
         .env("DEBIAN_FRONTEND", "noninteractive");

@@ -16,6 +16,7 @@ use crate::{
     board::{Board, Image},
     c_library,
     command::{held, say, succeed},
+    dependencies,
     firmware::{self, built_apart, root},
     fuzz::{self, Fuzzer},
     sanitize,
@@ -41,6 +42,15 @@ const APART: [&str; 3] = [
     "agent-core/fuzz/Cargo.toml",
     "bench/host/Cargo.toml",
     OWN_EQUATION,
+];
+
+/// Everything with a lock file: the workspace and what is outside it.
+pub const WITH_LOCK_FILES: [&str; 5] = [
+    "Cargo.toml",
+    APART[0],
+    APART[1],
+    APART[2],
+    "bench/peer/Cargo.toml",
 ];
 
 /// A problem in a user's crate.
@@ -104,6 +114,7 @@ pub fn run() -> Result<()> {
             let _ = built.send(nodes.clone());
             checks_of_agent_core(&beside);
             own_equation(&beside, &nodes);
+            audit(&beside);
         });
         workspace(&log, &images);
     });
@@ -225,6 +236,18 @@ fn checks_of_agent_core(log: &Log) {
     }
     if let Some(program) = log.optional("set-up: fuzzer", setup::fuzzer) {
         fuzz(log, &program);
+    }
+}
+
+/// What others wrote and is linked: licences, sources, duplicates; known holes where they can be had.
+fn audit(log: &Log) {
+    if let Some(program) = log.optional("set-up: cargo-deny", setup::cargo_deny) {
+        let advisories = log.extra("set-up: database of advisories", || {
+            dependencies::fetch_advisories(&program)
+        });
+        log.stage("dependencies", || {
+            dependencies::check(&program, advisories.is_some())
+        });
     }
 }
 
