@@ -41,6 +41,7 @@ use programs::Build;
     bin_name = "cargo xtask",
     after_help = "Examples:\n  \
     cargo xtask test\n  \
+    cargo xtask test --fast\n  \
     cargo xtask fuzz parse --seconds 600\n  \
     cargo xtask reproduce --quick cardinality\n  \
     cargo xtask firmware build --board pico2\n  \
@@ -58,7 +59,11 @@ enum Task {
     /// sanitizer, fuzzer and audit of dependencies.
     ///
     /// Installs what it may; what cannot be had is skipped loudly, and is a failure with CI=true.
-    Test,
+    Test {
+        /// While at work: format, lints and the quick tests on this machine; installs nothing.
+        #[arg(long)]
+        fast: bool,
+    },
     /// Run the commands that README.md and docs name, each in a form that takes seconds, with the
     /// programs that `cargo test --workspace --features trainer/gpu` has built; on the emulated board
     /// and on a GPU where they are there.
@@ -143,7 +148,8 @@ fn main() -> ExitCode {
 
 fn perform(cli: Cli, build: Build) -> anyhow::Result<()> {
     match cli.task {
-        Task::Test => stages::run(),
+        Task::Test { fast: false } => stages::run(),
+        Task::Test { fast: true } => stages::run_fast(),
         Task::Smoke => smoke::run(&smoke::Here::found()),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Audit => dependencies::run(),

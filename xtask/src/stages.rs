@@ -62,6 +62,32 @@ const PUBLISHED: [&str; 2] = ["problem/src/published", "trainer/src/published"];
 /// Clippy as a compiler.
 const CLIPPY: &str = "clippy-driver";
 
+/// Tests that [`run_fast`] leaves out, each more than ten seconds of a core's time. So does it those on
+/// emulated boards, and examples in documentation.
+const LONG: [&str; 14] = [
+    // problem
+    "both_ends_of_every_range_can_be_drawn_and_solved",
+    "fresh_episodes_have_the_enstrophy_of_the_test_set",
+    "fresh_episodes_lie_on_the_attractor",
+    // studies
+    "a_quick_run_leaves_pages_tables_and_pictures_of_every_study",
+    // tests
+    "every_policy_beats_its_bar_on_the_published_episodes",
+    "every_term_of_a_problem_has_a_gradient",
+    "the_gradient_is_the_slope_along_random_directions_in_every_block",
+    "the_same_forces_lead_both_solvers_to_the_same_state",
+    // trainer, most of them on a GPU, which may be a software one
+    "a_killed_training_resumes_to_the_same_end",
+    "a_short_training_on_a_gpu_is_that_of_the_cpu",
+    "examples_are_the_cpus",
+    "fields_with_coefficients_of_their_own_are_the_cpus",
+    "random_files_are_the_cpus",
+    "the_vortices_are_the_cpus",
+];
+
+/// All targets of a package but its documentation.
+const NO_DOCUMENTATION: [&str; 3] = ["--lib", "--bins", "--tests"];
+
 /// How long each fuzz target is run.
 const FUZZ_SECONDS: u64 = 20;
 
@@ -121,6 +147,26 @@ pub fn run() -> Result<()> {
     log.finish(in_ci())
 }
 
+/// Runs what people at work want to know within minutes: format, lints, and the tests that are quick,
+/// with what is here. Compiles what [`run`] does, in the same folder.
+pub fn run_fast() -> Result<()> {
+    let log = Log::default();
+    log.stage("format", format);
+    log.stage("lints, tests compiled", || {
+        clippy_is_here()?;
+        succeed(tests().args(NO_DOCUMENTATION).arg("--no-run"))
+    });
+    log.stage("quick tests", || {
+        let mut tests = tests();
+        Nodes::default().show(&mut tests);
+        tests.args(NO_DOCUMENTATION).arg("--");
+        succeed(tests.args(LONG.iter().flat_map(|name| ["--skip", name])))
+    });
+    log.finish(false)?;
+    println!("\nThese were the quick ones: `cargo xtask test` runs all.");
+    Ok(())
+}
+
 /// What the stages for nodes need.
 struct Tools {
     toolchain: Option<Toolchain>,
@@ -163,17 +209,23 @@ fn format() -> Result<()> {
     succeed(&mut published)
 }
 
+/// The workspace's tests.
+fn tests() -> Command {
+    let mut tests = checking_cargo("test");
+    tests.args(["--workspace", "--no-fail-fast", "--features", GPU]);
+    tests
+}
+
+fn clippy_is_here() -> Result<()> {
+    succeed(Command::new(CLIPPY).arg("--version"))
+        .context("clippy is not here: `rustup component add clippy` installs it")
+}
+
 /// The workspace on this machine: lints, tests, and the commands that are documented. Tests on boards
 /// wait for their images.
 fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
-    let tests = || {
-        let mut tests = checking_cargo("test");
-        tests.args(["--workspace", "--no-fail-fast", "--features", GPU]);
-        tests
-    };
     log.stage("lints, tests compiled", || {
-        succeed(Command::new(CLIPPY).arg("--version"))
-            .context("clippy is not here: `rustup component add clippy` installs it")?;
+        clippy_is_here()?;
         // Benchmarks too, which the tests leave out.
         succeed(tests().args(["--no-run", "--all-targets"]))
     });
@@ -199,13 +251,9 @@ fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
     }
     log.stage("tests", || {
         let mut tests = tests();
-        tests.env_remove(EXAMPLES_VARIABLE);
         nodes.show(&mut tests);
         if env::var_os(PATCHES_VARIABLE).is_none() {
             tests.env(PATCHES_VARIABLE, PATCHES);
-        }
-        if let Some(examples) = &nodes.examples {
-            tests.env(EXAMPLES_VARIABLE, examples);
         }
         succeed(&mut tests)
     });
@@ -283,8 +331,10 @@ impl Nodes {
         }
     }
 
-    /// Tells tests where the images are, and of no others.
+    /// Tells tests where the images and examples are, and of no others.
     fn show(&self, tests: &mut Command) {
+        tests.env_remove(EXAMPLES_VARIABLE);
+        tests.envs(self.examples.iter().map(|found| (EXAMPLES_VARIABLE, found)));
         for variable in tested().filter_map(Image::variable) {
             tests.env_remove(variable);
         }
@@ -513,6 +563,25 @@ mod tests {
         log.skip("a stage", anyhow!("no emulator"));
         assert!(log.finish(false).is_ok());
         assert!(log.finish(true).is_err());
+    }
+
+    /// Whether a file of Rust in the folder has this text.
+    fn is_said(text: &str, folder: &Path) -> bool {
+        let mut entries = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
+        entries.any(|path| match path.is_dir() {
+            true => !path.ends_with("target") && is_said(text, &path),
+            false => {
+                path.extension().is_some_and(|e| e == "rs")
+                    && fs::read_to_string(&path).unwrap().contains(text)
+            }
+        })
+    }
+
+    #[test]
+    fn what_the_fast_lane_leaves_out_is_there() {
+        for name in LONG {
+            assert!(is_said(&format!("fn {name}()"), root()), "{name}");
+        }
     }
 
     #[test]
