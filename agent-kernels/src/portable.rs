@@ -98,8 +98,10 @@ pub fn dense_int8(tiles: &[Tile], input: &[[u32; 2]], output: &mut [[i32; QUAD]]
                 }
             }
         }
-        let high = [0, 1].map(|k| whole[k].wrapping_sub(low[k]) >> 8);
-        *output = [high[0], low[0], high[1], low[1]];
+        // Taken apart, not indexed in a closure: that is checked when optimised for size.
+        let ([first, second], [low, low_second]) = (whole, low);
+        let high = |whole: i32, low| whole.wrapping_sub(low) >> 8;
+        *output = [high(first, low), low, high(second, low_second), low_second];
     }
 }
 
