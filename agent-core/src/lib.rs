@@ -1,7 +1,6 @@
-//! Everything that runs on an agent: it reads a frozen policy where it lies, turns the local patch
-//! of field around it into a force and a velocity, and fails safe when it cannot.
+#![doc = include_str!("../README.md")]
 //!
-//! The crate in the order data takes through it:
+//! # The crate in the order data takes through it
 //!
 //! 1. [`message`]: what crosses a link. An observation comes in as a frame of bytes, an action goes
 //!    out as one. Nothing in it tells how many agents there are.
@@ -20,22 +19,6 @@
 //!    self-test that its policy carries.
 //!
 //! [`together`] is for hosts that step many agents: several at a time ([`value`]), to the same bits.
-//!
-//! ```
-//! use agent_core::{agent::Agent, message::{Patch, Span}, policy::Policy};
-//!
-//! fn one_step(blob: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
-//!     let policy = Policy::parse(blob)?;
-//!     let mut workspace = [0.0; 256];
-//!     let mut agent = Agent::new(policy, &mut workspace)?;
-//!
-//!     let (field, target) = ([0.5; 10], [0.0; 10]);
-//!     let patch = Patch::line(&field, &target, Span { first: 0, last: 9 });
-//!     let action = agent.step(&patch, [0.3, 0.0], 1_000);
-//!     assert!(action.force.abs() <= 40.0);
-//!     Ok(())
-//! }
-//! ```
 
 #![no_std]
 #![forbid(unsafe_code)]

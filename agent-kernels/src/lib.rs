@@ -1,13 +1,12 @@
-//! The inner loops of [agent-core](../agent_core/index.html): where a control step spends its time.
+#![doc = include_str!("../README.md")]
+//!
+//! # Two forms
 //!
 //! Each function is defined by its portable form, in [`portable`], which is what every target runs
-//! but one: for a Cortex-M4F (`thumbv7em-none-eabihf`) the same sums are written out in its
-//! instructions, because no compiler was found to load several weights with one instruction there,
-//! nor to use the instructions that multiply two pairs of 16-bit numbers at once. The bits are the
-//! same: additions and multiplications of floats in the same order, never fused, and integers,
-//! whose order does not matter.
-//!
-//! It is a crate of its own for the sake of the `unsafe` that assembly needs: agent-core has none.
+//! but one: for a Cortex-M4F the same sums are written out in its instructions, because no compiler
+//! was found to load several weights with one instruction there, nor to use the instructions that
+//! multiply two pairs of 16-bit numbers at once. The bits are the same: additions and multiplications
+//! of floats in the same order, never fused, and integers, whose order does not matter.
 
 #![no_std]
 

@@ -1,6 +1,6 @@
-//! The simulator: it owns the field, and agents meet it only through links.
+#![doc = include_str!("../README.md")]
 //!
-//! In the order in which a run uses them:
+//! # The modules in the order in which a run uses them
 //!
 //! 1. [`problem`]: what is controlled, with every constant, and which episodes.
 //!    [`artifacts::policy_file`]: the blob that agents run. [`scenario`]: all of it written down, with
@@ -18,26 +18,7 @@
 //! Three things hold everywhere. Nothing an agent can read depends on how many there are. The same
 //! seed gives the same trajectory to the last bit, whatever the number of threads. Agents work in
 //! single precision, as they do on boards; the field is kept in double precision.
-//!
-//! ```
-//! use agent_sim::controller::{Controller, Experiment};
-//! use problem::test_set::EpisodeSet;
-//!
-//! let problem = problem::published::by_name("heat-1d")?;
-//! let episode = EpisodeSet::Table.episode(problem, 0, 3)?;
-//! let experiment = Experiment {
-//!     problem,
-//!     controller: Controller::Proportional(problem.baseline.unwrap()),
-//!     agents: 8,
-//!     steps: problem.horizon,
-//!     faults: &["crash,fraction=0.3,at=0.5".parse()?],
-//!     seed: 1,
-//! };
-//! let score = experiment.run(&episode, &mut |_| {})?;
-//! let alone = Experiment { controller: Controller::None, ..experiment };
-//! assert!(score.final_error < alone.run(&episode, &mut |_| {})?.final_error);
-//! # Ok::<_, Box<dyn std::error::Error>>(())
-//! ```
+
 #![forbid(unsafe_code)]
 
 pub mod bench;

@@ -1,9 +1,13 @@
-//! What the programs keep: [`policy_file`], the blobs that agents run; [`output`], files that are
-//! either there and whole, or not there; [`lock`], folders that one program writes to at a time;
-//! [`seal`], what is kept from run to run and not believed blindly; [`observation`], what an agent was
-//! shown.
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
+//!
+//! [`policy_file`]: the blobs that agents run; [`output`]: files that are either there and whole, or
+//! not there; [`lock`]: folders that one program writes to at a time; [`seal`]: what is kept from run to
+//! run and not believed blindly; [`observation`]: what an agent was shown.
 //!
 //! The simulator and the trainer both need these and must not need each other.
+
 #![forbid(unsafe_code)]
 
 pub mod lock;

@@ -1,6 +1,6 @@
-//! The host's end of a link to a node.
+#![doc = include_str!("../README.md")]
 //!
-//! From the node towards the caller:
+//! # From the node towards the caller
 //!
 //! 1. A [`Transport`] carries bytes: the socket of an [`emulated`] board, a [`serial`] port, a
 //!    [`tcp`] connection, or one of these behind a line that loses things ([`unreliable`]).
@@ -10,18 +10,6 @@
 //!    restarted and reset like a board on a bench.
 //!
 //! What a node logs is made readable by [`device_log`].
-//!
-//! ```no_run
-//! use node_link::{BoardOptions, EmulatedBoard};
-//! use std::time::Duration;
-//!
-//! let (mut board, mut session) = EmulatedBoard::start(&BoardOptions::new("firmware.elf"))?;
-//! session.upload(&std::fs::read("policies/heat-1d.policy")?, &[], &mut |_| ())?;
-//! board.restart()?;
-//! session.reopen()?;
-//! println!("{:?}", session.hello(Duration::from_secs(5))?);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 //!
 //! Every call is bounded in time, whoever is at the other end and whatever they send, and none waits
 //! by looking again and again. What a node says is made fit for a terminal where it comes in.

@@ -1,4 +1,6 @@
-//! What a control problem on a field is, and the truth it is measured against.
+#![doc = include_str!("../README.md")]
+//!
+//! # Reading order
 //!
 //! 1. [`Problem`]: everything about one that is a fact, on a [`grid`]: what the field does, what
 //!    agents can do to it ([`actuate`]) and see of it, where they start ([`placement`]), how episodes
@@ -14,18 +16,7 @@
 //!
 //! Simulator and trainer, kernels and studies read these values and have none of their own. What one
 //! of them cannot do is refused by name ([`NotImplemented`]), never replaced.
-//!
-//! ```
-//! use problem::published::heat_1d;
-//!
-//! let thick = heat_1d::PROBLEM.with_physics([("nu", 0.4)])?;
-//! assert_eq!(heat_1d::equation(&thick).diffusivity, 0.4);
-//! let mut stepper = (thick.stepper)(&thick, 1);
-//! let mut field = vec![1.0; thick.grid.len()];
-//! stepper.step(&mut field, &vec![0.0; thick.grid.len()]);
-//! assert!(field[1] < 1.0);
-//! # Ok::<_, problem::BadProblem>(())
-//! ```
+
 #![forbid(unsafe_code)]
 
 pub mod actuate;

@@ -1,6 +1,6 @@
-//! Learns one shared policy for a swarm by differentiating through the field it controls.
+#![doc = include_str!("../README.md")]
 //!
-//! In the order data takes through it:
+//! # The modules in the order data takes through them
 //!
 //! 1. [`entry`]: what is known about a problem in order to train on it. [`published`]: that of the
 //!    published ones; a user's own come in a list of their own.
@@ -20,6 +20,7 @@
 //!
 //! What the field does, how episodes are drawn and what counts as good comes from
 //! [`problem`]; no constant of a problem stands here.
+
 #![deny(unsafe_code)]
 
 pub mod adjoint;

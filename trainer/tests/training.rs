@@ -1,5 +1,6 @@
-//! Trainings that are stopped, killed and resumed, and commands that must refuse.
+//! Trainings that are stopped, killed and resumed, commands that must refuse, and blobs as people read them.
 
+use agent_core::policy::Policy;
 use artifacts::observation::OwnedObservation;
 use artifacts::policy_file::PolicyFile;
 use burn::tensor::Device;
@@ -779,5 +780,62 @@ fn a_closed_pipe_is_no_error() {
         let output = trainer(&arguments).stdout(writer).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{arguments:?}: {said}");
+    }
+}
+
+fn golden_policy(bytes: &[u8]) -> PolicyFile {
+    PolicyFile::new(bytes, "golden".to_owned())
+}
+
+/// Two convolutions on a window of 6, 3→4 and 4→5 channels, a layer of 16 on what is left of them, a
+/// trunk of 8 and a head of 3.
+#[test]
+fn convolutions_count_and_are_shown() {
+    let file = golden_policy(include_bytes!(
+        "../../agent-core/tests/golden/format-3-convolutions.policy"
+    ));
+    let text = inspect::describe(&file, &entries()).unwrap();
+    let policy = Policy::parse(file.bytes()).unwrap();
+    let network = &policy.header().network;
+    let convolutions: usize = (network.convolutions.iter())
+        .map(|c| (9 * usize::from(c.inputs) + 1) * usize::from(c.outputs))
+        .sum();
+    let dense: usize = (network
+        .branch
+        .iter()
+        .chain(&network.trunk)
+        .chain(&network.head))
+    .map(|l| (usize::from(l.inputs) + 1) * usize::from(l.outputs))
+    .sum();
+    for words in [
+        format!("parameters      {}", convolutions + dense),
+        "format          3".to_owned(),
+        "flattening      soft-norm".to_owned(),
+        "padding 1, relu".to_owned(),
+        "→3 identity".to_owned(),
+        format!("SHA-256         {}", file.hash()),
+    ] {
+        assert!(text.contains(&words), "no '{words}' in:\n{text}");
+    }
+}
+
+#[test]
+fn a_step_on_the_probe_gives_what_the_blob_expects() {
+    for bytes in [
+        &include_bytes!("../../agent-core/tests/golden/format-3-convolutions.policy")[..],
+        include_bytes!("../../agent-core/tests/golden/format-3-int8-plane.policy"),
+        include_bytes!("../../agent-core/tests/golden/format-4-force.policy"),
+    ] {
+        let file = golden_policy(bytes);
+        let policy = Policy::parse(file.bytes()).unwrap();
+        let (observation, probe) = policy.probe().unwrap();
+        let made = inspect::step(&policy, &observation).unwrap();
+        for (output, expected) in made.outputs.iter().zip(probe.expected) {
+            assert_eq!(output.to_le_bytes(), expected);
+        }
+        assert_eq!(made.features.len(), policy.features_len());
+        let text = made.text(&policy);
+        let bits = format!("{:08x}", made.outputs[0].to_bits());
+        assert!(text.contains(&bits) && text.contains("Active"), "{text}");
     }
 }

@@ -1,8 +1,4 @@
-//! Plans of discrete Fourier transforms, in both precisions.
-//!
-//! The planners of `rustfft` and `realfft` are generic: whoever makes one compiles every transform they
-//! know, a minute of optimising each time. They are made here and nowhere else, and what is handed out
-//! is behind a trait object.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub use realfft::{ComplexToReal, RealToComplex};

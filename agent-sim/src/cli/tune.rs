@@ -111,20 +111,21 @@ pub fn tune(args: &TuneArgs, problems: &Problems) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+    use std::fs;
 
     /// Of a field in other units the gains are the same in those.
     #[test]
     fn gains_go_by_the_units_of_a_file() {
-        let file =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/fields/board-cooling.toml");
-        let board = problem::kit::load(&file).unwrap();
-        // 12 K/s over 100 K.
-        assert_eq!(gains(board)[..4], [0.012, 0.024, 0.06, 0.12]);
-        let mut weaker = *board;
-        weaker.actuation.force_max = 12e-6;
-        assert_eq!(gains(&weaker)[..2], [1.2e-8, 2.4e-8]);
-        assert_eq!(gains(&weaker).len(), gains(board).len());
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("plate.toml");
+        fs::write(&file, include_str!("templates/heat-2d.toml")).unwrap();
+        let plate = problem::kit::load(&file).unwrap();
+        // 15 K/s over 60 K, in two digits.
+        assert_eq!(gains(plate)[..4], [0.025, 0.05, 0.12, 0.25]);
+        let mut weaker = *plate;
+        weaker.actuation.force_max = 15e-6;
+        assert_eq!(gains(&weaker)[..2], [2.5e-8, 5e-8]);
+        assert_eq!(gains(&weaker).len(), gains(plate).len());
         assert_eq!(gains(&problem::published::heat_1d::PROBLEM), GAINS);
     }
 }

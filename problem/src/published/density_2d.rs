@@ -125,7 +125,7 @@ pub static PROBLEM: Problem = Problem {
     draw,
     test_set: Some(TestSet {
         origin: "testsets/density2d.npy",
-        bytes: include_bytes!("../../../testsets/density2d.npy"),
+        bytes: include_bytes!("../../testsets/density2d.npy"),
     }),
     stepper: |problem, parts| {
         let (dt, substeps) = problem.solver_steps(parts);
@@ -159,7 +159,7 @@ pub static PROBLEM: Problem = Problem {
         }
     },
     baseline: Some(BASELINE),
-    policy: Some(include_bytes!("../../../policies/density-2d.policy")),
+    policy: Some(include_bytes!("../../policies/density-2d.policy")),
     kit: None,
     form: None,
     variants: &[Variant {

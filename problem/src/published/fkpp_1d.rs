@@ -92,7 +92,7 @@ pub static PROBLEM: Problem = Problem {
     draw,
     test_set: Some(TestSet {
         origin: "testsets/fkpp1d.npy",
-        bytes: include_bytes!("../../../testsets/fkpp1d.npy"),
+        bytes: include_bytes!("../../testsets/fkpp1d.npy"),
     }),
     stepper: |problem, parts| {
         let (dt, substeps) = problem.solver_steps(parts);
@@ -112,7 +112,7 @@ pub static PROBLEM: Problem = Problem {
     },
     longest_step: |problem| Fkpp1d::<f64>::largest_stable_dt(equation(problem).growth),
     baseline: Some(BASELINE),
-    policy: Some(include_bytes!("../../../policies/fkpp-1d.policy")),
+    policy: Some(include_bytes!("../../policies/fkpp-1d.policy")),
     kit: None,
     form: None,
     variants: &[TRUE_SPACING],

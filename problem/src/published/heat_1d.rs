@@ -84,7 +84,7 @@ pub static PROBLEM: Problem = Problem {
     draw,
     test_set: Some(TestSet {
         origin: "testsets/heat1d.npy",
-        bytes: include_bytes!("../../../testsets/heat1d.npy"),
+        bytes: include_bytes!("../../testsets/heat1d.npy"),
     }),
     stepper: |problem, parts| {
         let (dt, substeps) = problem.solver_steps(parts);
@@ -103,7 +103,7 @@ pub static PROBLEM: Problem = Problem {
     },
     longest_step: |_| f64::INFINITY,
     baseline: Some(BASELINE),
-    policy: Some(include_bytes!("../../../policies/heat-1d.policy")),
+    policy: Some(include_bytes!("../../policies/heat-1d.policy")),
     kit: None,
     form: None,
     variants: &[TRUE_SPACING],

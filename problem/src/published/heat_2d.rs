@@ -104,7 +104,7 @@ pub static PROBLEM: Problem = Problem {
     draw,
     test_set: Some(TestSet {
         origin: "testsets/heat2d.npy",
-        bytes: include_bytes!("../../../testsets/heat2d.npy"),
+        bytes: include_bytes!("../../testsets/heat2d.npy"),
     }),
     stepper: |problem, parts| {
         let (dt, substeps) = problem.solver_steps(parts);
@@ -123,7 +123,7 @@ pub static PROBLEM: Problem = Problem {
     },
     longest_step: |_| f64::INFINITY,
     baseline: Some(BASELINE),
-    policy: Some(include_bytes!("../../../policies/heat-2d.policy")),
+    policy: Some(include_bytes!("../../policies/heat-2d.policy")),
     kit: None,
     form: None,
     variants: &[TRUE_SPACING],

@@ -34,7 +34,7 @@ pub static PROBLEM: Problem = Problem {
         ..LOSS
     },
     placement,
-    policy: Some(include_bytes!("../../../policies/heat-2d-obstacles.policy")),
+    policy: Some(include_bytes!("../../policies/heat-2d-obstacles.policy")),
     ..heat_2d::PROBLEM
 };
 

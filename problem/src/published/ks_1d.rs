@@ -95,7 +95,7 @@ pub static PROBLEM: Problem = Problem {
     draw,
     test_set: Some(TestSet {
         origin: "testsets/ks1d.npy",
-        bytes: include_bytes!("../../../testsets/ks1d.npy"),
+        bytes: include_bytes!("../../testsets/ks1d.npy"),
     }),
     stepper: |problem, parts| {
         let (dt, substeps) = problem.solver_steps(parts);
@@ -105,7 +105,7 @@ pub static PROBLEM: Problem = Problem {
     },
     longest_step: |_| Ks1d::<f64>::largest_stable_dt(SPEED_MAX),
     baseline: Some(BASELINE),
-    policy: Some(include_bytes!("../../../policies/ks-1d.policy")),
+    policy: Some(include_bytes!("../../policies/ks-1d.policy")),
     kit: None,
     form: None,
     variants: &[],

@@ -96,12 +96,12 @@ pub static PROBLEM: Problem = Problem {
     draw,
     test_set: Some(TestSet {
         origin: "testsets/ks2d.npy",
-        bytes: include_bytes!("../../../testsets/ks2d.npy"),
+        bytes: include_bytes!("../../testsets/ks2d.npy"),
     }),
     stepper,
     longest_step: |_| LARGEST_STABLE_DT,
     baseline: Some(BASELINE),
-    policy: Some(include_bytes!("../../../policies/ks-2d.policy")),
+    policy: Some(include_bytes!("../../policies/ks-2d.policy")),
     kit: None,
     form: None,
     variants: &[Variant {

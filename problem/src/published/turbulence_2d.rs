@@ -125,14 +125,14 @@ pub static PROBLEM: Problem = Problem {
     draw,
     test_set: Some(TestSet {
         origin: "testsets/turbulence2d.npy",
-        bytes: include_bytes!("../../../testsets/turbulence2d.npy"),
+        bytes: include_bytes!("../../testsets/turbulence2d.npy"),
     }),
     stepper,
     longest_step: |problem| {
         largest_stable_dt(problem.grid.points, equation(problem).viscosity, SPEED_MAX)
     },
     baseline: Some(BASELINE),
-    policy: Some(include_bytes!("../../../policies/turbulence-2d.policy")),
+    policy: Some(include_bytes!("../../policies/turbulence-2d.policy")),
     kit: None,
     form: None,
     variants: &[Variant {
