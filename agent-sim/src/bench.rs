@@ -236,6 +236,7 @@ fn slope(points: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
 
 /// Why something cannot be measured.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BenchError {
     /// The run that was to be timed did not survive.
     #[error("{0}")]

@@ -118,6 +118,7 @@ impl ControllerKind {
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadScenario {
     /// No problem is named.
     #[error("no problem is named; give one of: {0}")]

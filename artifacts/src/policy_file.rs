@@ -26,6 +26,7 @@ const WEIGHTS_AT: std::ops::Range<usize> = 16..20;
 
 /// Why there is no policy.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PolicyFileError {
     /// The file cannot be read.
     #[error("cannot read the policy {}: {source}; check the path given to --policy", path.display())]

@@ -10,6 +10,7 @@ const LINE: usize = 1000;
 
 /// Why a log cannot be made readable.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LogError {
     /// The image cannot be read.
     #[error("cannot read the image {path}: {source}")]

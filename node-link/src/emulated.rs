@@ -41,6 +41,7 @@ const ERASED: usize = 1 << 20;
 
 /// Why there is no emulated board.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BoardError {
     /// There is no emulator on this machine.
     #[error(

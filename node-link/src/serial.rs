@@ -14,6 +14,7 @@ use crate::{
 
 /// Why a serial port could not be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SerialError {
     /// There is no such port.
     #[error(

@@ -36,6 +36,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 
 /// Why a node could not be talked to.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SessionError {
     /// No answer came.
     #[error(
@@ -90,6 +91,7 @@ impl From<io::Error> for SessionError {
 
 /// What has crossed the link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkCounters {
     /// Commands sent, each counted once.
     pub sent: u64,
@@ -109,6 +111,7 @@ pub struct LinkCounters {
 
 /// [`Status`], owned.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NodeStatus {
     /// Name of its board.
     pub board: String,

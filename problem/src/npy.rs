@@ -17,6 +17,7 @@ pub struct Array {
 
 /// What is wrong with an `.npy` file.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NpyError {
     /// It does not begin with NumPy's magic bytes.
     #[error("this is not a NumPy .npy file (its first bytes are not \\x93NUMPY)")]

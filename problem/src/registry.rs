@@ -64,6 +64,7 @@ impl Problems {
 
 /// Why there is no problem of a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NoProblem {
     /// None has it.
     #[error("there is no problem called '{asked}'; choose one of: {known}")]

@@ -338,6 +338,7 @@ impl Episode {
 
 /// Why a problem cannot be solved as asked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadProblem {
     /// Fewer grid points than an agent's patch has.
     #[error(

@@ -76,6 +76,7 @@ impl fmt::Display for Resampled {
 
 /// Why there are no episodes.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TestSetError {
     /// The file cannot be read.
     #[error("cannot read the test set {}: {source}; give --set table, --set fresh or the path of a .npy file", path.display())]

@@ -89,6 +89,7 @@ impl FromStr for Spread {
 
 /// Why a problem has no such family.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NoFamily {
     /// A coefficient that it does not have, or a value that its solver is not made for.
     #[error(transparent)]

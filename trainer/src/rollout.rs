@@ -30,6 +30,7 @@ pub trait Rollout: Send + Sync {
 
 /// Why there is no rollout, or why it stopped.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RolloutError {
     /// A form of the problem that this place has no implementation of.
     #[error(transparent)]

@@ -22,6 +22,7 @@ pub struct DenseWeights<'a> {
 
 /// Why a policy cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EncodeError {
     /// The header describes no runnable policy.
     Invalid(PolicyError),

@@ -4,6 +4,7 @@ use super::Descriptor;
 
 /// Why a fault is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadFault {
     /// There is no such fault.
     #[error("there is no fault called '{given}'{}; choose one of: {}", did_you_mean(*nearest), known.join(", "))]

@@ -32,6 +32,7 @@ pub trait Link: Send {
 
 /// Why a link did not carry a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LinkError {
     /// A message could not be framed or a frame could not be read.
     #[error("{0}")]

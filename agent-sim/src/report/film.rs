@@ -52,6 +52,7 @@ const EXTRA: usize = UNCHANGED + 1;
 
 /// A film could not be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FilmError {
     /// Nothing to show.
     #[error("a film needs a run with at least one frame")]

@@ -54,6 +54,7 @@ impl std::fmt::Debug for Expression {
 
 /// Why a text is no expression.
 #[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
 pub enum BadExpression {
     /// Nothing is written.
     #[error("an expression is missing; write a number at least")]

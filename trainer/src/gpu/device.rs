@@ -13,6 +13,7 @@ pub struct Gpu {
 
 /// Why there is no GPU, or why a loop does not fit on it.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum GpuError {
     /// Nothing answers to Vulkan.
     #[error(
