@@ -5,7 +5,12 @@
 board_policy:
     .incbin POLICY
 end:
-    .balign 4
+    .balign 8
     .global board_policy_length
 board_policy_length:
-    .word end - board_policy
+#if __SIZEOF_SIZE_T__ == 8
+    .quad end - board_policy
+#else
+    .long end - board_policy
+#endif
+    .section .note.GNU-stack, "", %progbits

@@ -32,8 +32,8 @@ impl Flavour {
         }
     }
 
-    fn folder(self) -> PathBuf {
-        target_folder().join(TARGET).join(self.profile())
+    fn folder(self, core: &str) -> PathBuf {
+        target_folder().join(core).join(self.profile())
     }
 }
 
@@ -54,7 +54,7 @@ pub const EXPLAIN: &str = "agent_policy_explain";
 pub const POLICY: &str = "policies/heat-1d.policy";
 
 /// A Cortex-M4F as rustc's target has it.
-const CORE: [&str; 4] = [
+pub const CORE: [&str; 4] = [
     "-mcpu=cortex-m4",
     "-mthumb",
     "-mfloat-abi=hard",
@@ -65,9 +65,9 @@ const CORE: [&str; 4] = [
 /// they do; 25 makes the library two in a hundred smaller.
 const SMALLER: &str = "-Cllvm-args=-inline-threshold=25";
 
-/// Builds the library and returns its path.
-pub fn library(toolchain: &Toolchain, flavour: Flavour) -> Result<PathBuf> {
-    let mut cargo = toolchain.cargo("rustc", &target_folder());
+/// Builds the library for a core and returns its path.
+pub fn library(toolchain: &Toolchain, core: &str, flavour: Flavour) -> Result<PathBuf> {
+    let mut cargo = toolchain.cargo_for(core, "rustc", &target_folder());
     cargo.args(["--package", "agent-core-c", "--lib"]).args([
         "--crate-type",
         "staticlib",
@@ -78,7 +78,7 @@ pub fn library(toolchain: &Toolchain, flavour: Flavour) -> Result<PathBuf> {
         cargo.args(["--", SMALLER]);
     }
     succeed(&mut cargo)?;
-    let library = flavour.folder().join("libagent_core_c.a");
+    let library = flavour.folder(core).join("libagent_core_c.a");
     if !library.is_file() {
         bail!("the build left no {}", library.display());
     }
@@ -87,7 +87,7 @@ pub fn library(toolchain: &Toolchain, flavour: Flavour) -> Result<PathBuf> {
 
 /// Builds the example, small and fast, and returns where they are.
 pub fn examples(toolchain: &Toolchain) -> Result<Vec<PathBuf>> {
-    let build = |flavour| example(&library(toolchain, flavour)?);
+    let build = |flavour| example(&library(toolchain, TARGET, flavour)?);
     Flavour::ALL.into_iter().map(build).collect()
 }
 

@@ -2,19 +2,21 @@
 //!
 //! [`stages`] runs all that CI runs; [`setup`] finds or installs the tools for the firmware;
 //! [`mod@firmware`] builds the image of a [`board`], which is measured and run; [`c_library`] does so
-//! with agent-core for C; [`fuzz`] and [`sanitize`] look for what tests do not think of, [`dependencies`]
-//! at what others wrote; [`endurance`] runs what puts nodes through more than they will ever see; [`reproduce`] measures
-//! every claim again. What these run are programs of their own: this crate only builds and starts
-//! them.
+//! with agent-core for C; [`package`] and [`c_packages`] make what is handed to others; [`fuzz`] and
+//! [`sanitize`] look for what tests do not think of, [`dependencies`] at what others wrote; [`endurance`]
+//! runs what puts nodes through more than they will ever see; [`reproduce`] measures every claim again.
+//! What these run are programs of their own: this crate only builds and starts them.
 
 mod board;
 mod c_library;
+mod c_packages;
 mod command;
 mod dependencies;
 mod endurance;
 mod firmware;
 mod fuzz;
 mod host_bench;
+mod package;
 mod peer;
 mod programs;
 mod reproduce;
@@ -99,6 +101,16 @@ enum Task {
     /// The node's image: build it, measure it, run it in the emulator.
     #[command(subcommand)]
     Firmware(Firmware),
+    /// Pack every crate that is published as `cargo publish` would, in order, and build each from its
+    /// package; nothing is sent.
+    Package {
+        /// Only pack them.
+        #[arg(long)]
+        no_verify: bool,
+    },
+    /// agent-core for C teams: a CMake package that is a Zephyr module too, and an Arduino library, each
+    /// as a zip, after a check that it builds.
+    PackageC,
 }
 
 #[derive(Subcommand)]
@@ -166,6 +178,12 @@ fn perform(cli: Cli, build: Build) -> anyhow::Result<()> {
         }
         Task::Torture(options) => endurance::torture(build, &options, &bootable_image()?),
         Task::Firmware(task) => firmware(task, build),
+        Task::Package { no_verify } => package::run(no_verify),
+        Task::PackageC => {
+            setup::c_compiler()?;
+            setup::cmake()?;
+            c_packages::run(&setup::toolchain()?)
+        }
     }
 }
 

@@ -186,7 +186,7 @@ pub fn emulator() -> Result<()> {
 }
 
 /// The compiler for what runs on the node's core but is not Rust.
-const CPP_COMPILER: &str = "arm-none-eabi-g++";
+pub const CPP_COMPILER: &str = "arm-none-eabi-g++";
 const CPP_PACKAGES: [&str; 2] = ["gcc-arm-none-eabi", "libstdc++-arm-none-eabi-newlib"];
 
 /// Finds a C++ compiler for the node's core, with its libraries, or installs it.
@@ -216,6 +216,16 @@ pub fn c_compiler() -> Result<()> {
     apt_install(&["gcc-arm-none-eabi"], found).with_context(|| {
         format!("no {C_COMPILER} on the path: on Debian run `apt-get install gcc-arm-none-eabi`")
     })
+}
+
+/// Finds CMake and something that it can write files for, or installs them.
+pub fn cmake() -> Result<()> {
+    let found = || ["cmake", "make"].into_iter().all(|p| on_path(p).is_some());
+    if found() {
+        return Ok(());
+    }
+    apt_install(&["cmake", "make"], found)
+        .context("no cmake and make on the path: on Debian run `apt-get install cmake make`")
 }
 
 /// Where Vulkan drivers announce themselves.

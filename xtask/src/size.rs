@@ -14,7 +14,7 @@ use crate::{
     board::Image,
     c_library::{self, Flavour},
     command::say,
-    setup::Toolchain,
+    setup::{TARGET, Toolchain},
 };
 
 /// The image without policy.
@@ -83,8 +83,8 @@ pub fn check_images(images: &[(Image, PathBuf)]) -> Result<()> {
 /// Prints what agent-core alone takes, without policy, working memory and whoever calls it; an
 /// error if it is over its budget.
 pub fn check_library(toolchain: &Toolchain) -> Result<()> {
-    let small = c_library::library(toolchain, Flavour::Small)?;
-    let fast = c_library::library(toolchain, Flavour::Fast)?;
+    let small = c_library::library(toolchain, TARGET, Flavour::Small)?;
+    let fast = c_library::library(toolchain, TARGET, Flavour::Fast)?;
     say!("{:<34} {:>8}  {:>8}", "agent-core alone", "bytes", "budget");
     let mut over = false;
     for (library, name, budget) in [

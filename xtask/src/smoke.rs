@@ -158,6 +158,16 @@ const COMMANDS: &[(&str, Smoke)] = &[
          --target thumbv7em-none-eabihf -- -Cllvm-args=-inline-threshold=25",
         Stage("agent-core for C, without panics"),
     ),
+    ("cargo xtask package-c", Stage("packages for C teams")),
+    // docs/releasing.md
+    (
+        "cargo xtask package",
+        Needs("minutes; the stage `crates as published` is its quick form"),
+    ),
+    (
+        "cargo xtask package --no-verify",
+        Stage("crates as published"),
+    ),
     // docs/hardware-in-the-loop.md
     (
         "agent-sim run heat-1d --link qemu=8",

@@ -14,12 +14,12 @@ use std::{
 
 use crate::{
     board::{Board, Image},
-    c_library,
+    c_library, c_packages,
     command::{held, say, succeed},
     dependencies,
     firmware::{self, built_apart, root},
     fuzz::{self, Fuzzer},
-    sanitize,
+    package, sanitize,
     setup::{self, Toolchain},
     size, smoke,
 };
@@ -140,6 +140,7 @@ pub fn run() -> Result<()> {
             let nodes = Nodes::build(&beside, tools);
             // Nobody is there to hear of it only if the other lane has panicked.
             let _ = built.send(nodes.clone());
+            beside.stage("crates as published", package::check);
             checks_of_agent_core(&beside);
             own_equation(&beside, &nodes);
             audit(&beside);
@@ -352,6 +353,9 @@ fn examples(log: &Log, toolchain: &Toolchain) -> Option<OsString> {
         let examples = c_library::examples(toolchain)?;
         Ok(env::join_paths(examples)?)
     });
+    if log.optional("set-up: CMake", setup::cmake).is_some() {
+        log.stage("packages for C teams", || c_packages::run(toolchain));
+    }
     log.stage("agent-core size", || size::check_library(toolchain));
     built
 }
