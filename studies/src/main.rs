@@ -32,7 +32,7 @@ Examples:
                                              one of these, with a policy that lies elsewhere"
 )]
 struct Cli {
-    /// Few points and episodes [default]
+    /// Few points and episodes (default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// All points, 50 episodes each
