@@ -156,7 +156,7 @@ impl AgentPolicy {
             velocity_limit: limits.velocity.unwrap_or(0.0),
             low: limits.low,
             high: limits.high,
-            crc: policy.id().crc,
+            crc: policy.checksum(),
         }
     }
 }

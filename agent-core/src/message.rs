@@ -6,6 +6,9 @@
 //! versions can say so. The number is the command's, repeated in its answer: a host tells late and
 //! repeated answers from the one it waits for, and a node does not step twice for a command that
 //! came twice. Nothing here says how many agents there are.
+//!
+//! A *sealed* frame says so in the version's highest bit and ends, instead of in the CRC, in a tag that
+//! only who has the session's key can make ([`Seal`]): it proves its sender, and that no bit has changed.
 
 use crate::agent::Action;
 use crate::stuffing::{head_room, stuff, unstuff};
@@ -13,7 +16,13 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages below, in every frame.
-pub const PROTOCOL: u8 = 3;
+pub const PROTOCOL: u8 = 4;
+
+/// First byte of a sealed frame.
+const SEALED: u8 = PROTOCOL | 0x80;
+
+/// Bytes of a sealed frame's tag.
+pub const TAG: usize = 16;
 
 /// Number of a report that nobody asked for. Commands have any other.
 pub const UNASKED: u32 = 0;
@@ -149,8 +158,8 @@ impl<'a> Observation<'a> {
 /// Bytes that are enough for the frame of an observation with so many samples in all.
 pub const fn frame_room(samples: usize) -> usize {
     // Four bytes a sample, 64 for everything else in the message, and what framing adds to that
-    // (COBS: one byte in 254; CRC and end: 5).
-    (4 * samples + 64) * 255 / 254 + 8
+    // (COBS: one byte in 254; tag and end: 17).
+    (4 * samples + 64) * 255 / 254 + 20
 }
 
 /// Longest frame that a node must take, in bytes: an observation of a 20 × 20 window with its halo
@@ -168,11 +177,16 @@ pub enum Command<'a> {
     Reset,
     /// Take one control step. Answered by [`Report::Action`].
     Observe(#[serde(borrow)] Observation<'a>),
-    /// A policy of this many bytes follows, for the slot that is not in use; the node goes on with
-    /// the policy that it runs. Answered by [`Report::Stored`].
+    /// The policy of this manifest follows, for the slot that is not in use; the node goes on with
+    /// the policy that it runs. Answered by [`Report::Stored`], or by [`Report::PolicyRefused`] before
+    /// anything is erased.
     PolicyBegin {
-        /// Bytes of the whole blob.
-        length: u32,
+        /// What comes, for whom, how new: see the crate `trust`.
+        #[serde(borrow)]
+        manifest: &'a [u8],
+        /// Ed25519 signature of the manifest, 64 bytes; empty for none.
+        #[serde(borrow)]
+        signature: &'a [u8],
     },
     /// The blob's bytes from `offset`, in order. Answered by [`Report::Stored`].
     PolicyChunk {
@@ -184,15 +198,19 @@ pub enum Command<'a> {
     },
     /// Check the blob and run it from now on. Answered by [`Report::Hello`] or
     /// [`Report::PolicyRefused`]; the node then runs what it ran before.
-    PolicyCommit {
-        /// Ed25519 signature of the blob, 64 bytes; empty for none.
-        #[serde(borrow)]
-        signature: &'a [u8],
-    },
+    PolicyCommit,
     /// Start afresh, as after a reset. Answered by the [`Report::Hello`] of a node that has started.
     Restart,
     /// Come to grief, in an image built for tests; [`Report::Rejected`] in any other.
     Provoke(Mishap),
+    /// Begin a session of sealed frames, to a node that has been given a key. Answered by
+    /// [`Report::Challenge`].
+    Open {
+        /// What the host may do, which says what key it has: see the crate `trust`.
+        rights: u8,
+        /// Never used before by this host.
+        nonce: [u8; 16],
+    },
 }
 
 /// Most bytes in one [`Command::PolicyChunk`].
@@ -241,6 +259,12 @@ pub enum Report<'a> {
     },
     /// How this node is.
     Status(#[serde(borrow)] Status<'a>),
+    /// The node's half of a session's beginning, sealed with the key that follows from both halves:
+    /// who reads it knows that the node has the key, and that nothing here is a recording.
+    Challenge {
+        /// Never used before by this node.
+        nonce: [u8; 16],
+    },
 }
 
 /// Who a node is.
@@ -253,6 +277,18 @@ pub struct Hello {
     pub reset: ResetCause,
     /// How often it has started since its power came on.
     pub boots: u32,
+    /// Whom it obeys.
+    pub guard: Guard,
+}
+
+/// Whom a node obeys.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Guard {
+    /// Only who has a key of its link; otherwise anybody on the line.
+    pub link: bool,
+    /// It runs only policies whose manifest is signed; otherwise any.
+    pub policies: bool,
 }
 
 /// How a node is.
@@ -262,10 +298,14 @@ pub struct Status<'a> {
     pub board: &'a str,
     /// Version of its image.
     pub firmware: &'a str,
+    /// The fleet that it belongs to; empty for none.
+    pub fleet: &'a str,
     /// The slot whose policy it runs.
     pub active: Option<u8>,
     /// What lies in its slots.
     pub slots: [Slot; 2],
+    /// The highest counter of a manifest that it has taken: it never goes back.
+    pub counter: u64,
     /// How it has fared since its power came on.
     pub history: History,
     /// What it said at its last panic or fault; empty if there was none.
@@ -347,22 +387,48 @@ pub struct Counters {
     pub steps: u32,
     /// Frames taken for commands.
     pub commands: u32,
-    /// Frames dropped: damaged, too long, or of another protocol.
+    /// Frames dropped: damaged, too long, of another protocol, or with a wrong tag.
     pub rejected: u32,
     /// Commands that came again and were answered as before.
     pub repeated: u32,
     /// Commands older than the last one, dropped.
     pub stale: u32,
+    /// How long the frames of the last observation and its answer took, beyond the step itself, on the
+    /// node's own clock, in its ticks: stuffing, and checksums or tags.
+    pub frame_ticks: u32,
 }
 
-/// Names a blob: its length and the checksum it carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct PolicyId {
-    /// Bytes of the blob.
-    pub length: u32,
-    /// CRC-32 in its prologue.
-    pub crc: u32,
+/// Names a blob: the SHA-256 of all its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PolicyId(pub [u8; 32]);
+
+impl PolicyId {
+    /// As people write it, in 64 hexadecimal digits; `{:.8}` gives the first eight.
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = f.precision().unwrap_or(64);
+        let mut bytes = self.0.iter().take(digits.div_ceil(2));
+        bytes.try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Display for PolicyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f)
+    }
+}
+
+impl fmt::Debug for PolicyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f)
+    }
+}
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for PolicyId {
+    fn format(&self, f: defmt::Formatter) {
+        let first = self.0.first_chunk().copied().unwrap_or_default();
+        defmt::write!(f, "{=u32:08x}", u32::from_be_bytes(first));
+    }
 }
 
 /// Why bytes are not a frame, or a message does not fit one.
@@ -378,6 +444,8 @@ pub enum FrameError {
         /// Theirs.
         theirs: u8,
     },
+    /// The frame is sealed, for a session that is not this one.
+    Sealed,
 }
 
 impl fmt::Display for FrameError {
@@ -391,11 +459,26 @@ impl fmt::Display for FrameError {
                     "the other side speaks protocol {theirs}, this one {PROTOCOL}"
                 )
             }
+            Self::Sealed => f.write_str("the frame is sealed for another session"),
         }
     }
 }
 
 impl core::error::Error for FrameError {}
+
+/// What makes and checks the tags of one direction of a session.
+pub trait Seal {
+    /// The tag of a frame's bytes before it. The number is among them; it is given apart because no
+    /// two frames of a session may be sealed under the same one.
+    fn tag(&self, number: u32, bytes: &[u8]) -> [u8; TAG];
+
+    /// Whether `tag` is theirs, in a time that does not tell how much of it is right.
+    fn is_tag(&self, number: u32, bytes: &[u8], tag: &[u8; TAG]) -> bool {
+        let expected = self.tag(number, bytes);
+        let difference = expected.iter().zip(tag).fold(0, |d, (a, b)| d | (a ^ b));
+        core::hint::black_box(difference) == 0
+    }
+}
 
 /// Writes `message` as one frame, its final zero included, and returns the frame.
 pub fn encode_frame<'b>(
@@ -403,34 +486,136 @@ pub fn encode_frame<'b>(
     message: &impl Serialize,
     buffer: &'b mut [u8],
 ) -> Result<&'b mut [u8], FrameError> {
+    encode(PROTOCOL, number, message, buffer, |plain| {
+        checksum(plain).to_le_bytes()
+    })
+}
+
+/// The same, sealed.
+pub fn encode_sealed<'b>(
+    number: u32,
+    message: &impl Serialize,
+    seal: &impl Seal,
+    buffer: &'b mut [u8],
+) -> Result<&'b mut [u8], FrameError> {
+    encode(SEALED, number, message, buffer, |plain| {
+        seal.tag(number, plain)
+    })
+}
+
+fn encode<'b, const N: usize>(
+    kind: u8,
+    number: u32,
+    message: &impl Serialize,
+    buffer: &'b mut [u8],
+    end_of: impl FnOnce(&[u8]) -> [u8; N],
+) -> Result<&'b mut [u8], FrameError> {
     let start = head_room(buffer.len());
     let room = buffer.get_mut(start..).ok_or(FrameError::TooLong)?;
-    let plain = postcard::to_slice(&(PROTOCOL, number, message), room);
+    let plain = postcard::to_slice(&(kind, number, message), room);
     let plain = plain.map_err(|_| FrameError::TooLong)?;
-    let (sum, end) = (checksum(plain), start + plain.len());
+    let (proof, end) = (end_of(plain), start + plain.len());
     let place = buffer.get_mut(end..).and_then(<[u8]>::first_chunk_mut);
-    *place.ok_or(FrameError::TooLong)? = sum.to_le_bytes();
-    let length = stuff(buffer, start, end + 4).ok_or(FrameError::TooLong)?;
+    *place.ok_or(FrameError::TooLong)? = proof;
+    let length = stuff(buffer, start, end + N).ok_or(FrameError::TooLong)?;
     buffer.get_mut(..length).ok_or(FrameError::TooLong)
 }
 
 /// Reads one frame, with or without its final zero: the message's number and the message. `frame`
 /// is decoded in place.
 pub fn decode_frame<'b, T: Deserialize<'b>>(frame: &'b mut [u8]) -> Result<(u32, T), FrameError> {
-    let length = unstuff(frame).ok_or(FrameError::Damaged)?;
-    let bytes = frame.get(..length).ok_or(FrameError::Damaged)?;
-    let (bytes, sum) = bytes.split_last_chunk().ok_or(FrameError::Damaged)?;
-    if checksum(bytes) != u32::from_le_bytes(*sum) {
-        return Err(FrameError::Damaged);
+    match Frame::read(frame)? {
+        Frame::Plain { number, body } => Ok((number, message(body)?)),
+        Frame::Sealed(_) => Err(FrameError::Sealed),
     }
-    match bytes.split_first() {
-        Some((&PROTOCOL, message)) => match postcard::take_from_bytes(message) {
-            Ok((message, [])) => Ok(message),
-            _ => Err(FrameError::Damaged),
-        },
-        Some((&theirs, _)) => Err(FrameError::Protocol { theirs }),
-        None => Err(FrameError::Damaged),
+}
+
+/// A frame out of its stuffing, its message still to be read.
+#[derive(Debug, Clone, Copy)]
+pub enum Frame<'b> {
+    /// Whole, and from anybody.
+    Plain {
+        /// The message's number.
+        number: u32,
+        /// The message.
+        body: &'b [u8],
+    },
+    /// From whoever has the key, if its tag says so.
+    Sealed(SealedFrame<'b>),
+}
+
+/// A sealed frame, whose tag is still to be checked.
+#[derive(Debug, Clone, Copy)]
+pub struct SealedFrame<'b> {
+    /// The message's number.
+    pub number: u32,
+    bytes: &'b [u8],
+    body: &'b [u8],
+    tag: &'b [u8; TAG],
+}
+
+impl<'b> Frame<'b> {
+    /// Reads one frame, with or without its final zero. `frame` is decoded in place.
+    pub fn read(frame: &'b mut [u8]) -> Result<Self, FrameError> {
+        let length = unstuff(frame).ok_or(FrameError::Damaged)?;
+        let bytes = frame.get(..length).ok_or(FrameError::Damaged)?;
+        if bytes.first() == Some(&SEALED) {
+            let (bytes, tag) = bytes.split_last_chunk().ok_or(FrameError::Damaged)?;
+            let (number, body) = numbered(bytes)?;
+            return Ok(Self::Sealed(SealedFrame {
+                number,
+                bytes,
+                body,
+                tag,
+            }));
+        }
+        let (bytes, sum) = bytes.split_last_chunk().ok_or(FrameError::Damaged)?;
+        if checksum(bytes) != u32::from_le_bytes(*sum) {
+            return Err(FrameError::Damaged);
+        }
+        match bytes.first() {
+            Some(&PROTOCOL) => {
+                let (number, body) = numbered(bytes)?;
+                Ok(Self::Plain { number, body })
+            }
+            Some(&theirs) => Err(FrameError::Protocol { theirs }),
+            None => Err(FrameError::Damaged),
+        }
     }
+}
+
+impl<'b> SealedFrame<'b> {
+    /// The message's bytes, if the tag is that of `seal`.
+    pub fn body(&self, seal: &impl Seal) -> Result<&'b [u8], FrameError> {
+        match seal.is_tag(self.number, self.bytes, self.tag) {
+            true => Ok(self.body),
+            false => Err(FrameError::Sealed),
+        }
+    }
+
+    /// The message, if the tag is that of `seal`.
+    pub fn open<T: Deserialize<'b>>(&self, seal: &impl Seal) -> Result<T, FrameError> {
+        message(self.body(seal)?)
+    }
+
+    /// The message, of which nothing is proven: for what must be known to tell the key.
+    pub fn unproven<T: Deserialize<'b>>(&self) -> Result<T, FrameError> {
+        message(self.body)
+    }
+}
+
+/// The message that these bytes are, all of them.
+pub fn message<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, FrameError> {
+    match postcard::take_from_bytes(body) {
+        Ok((message, [])) => Ok(message),
+        _ => Err(FrameError::Damaged),
+    }
+}
+
+/// What follows the first byte: the number, and the message.
+fn numbered(bytes: &[u8]) -> Result<(u32, &[u8]), FrameError> {
+    let rest = bytes.get(1..).ok_or(FrameError::Damaged)?;
+    postcard::take_from_bytes(rest).map_err(|_| FrameError::Damaged)
 }
 
 /// Gathers bytes into frames of at most `N` bytes.
@@ -593,12 +778,51 @@ mod tests {
         };
         let mut buffer = [0; 64];
         let frame = encode_frame(1, &report, &mut buffer).unwrap();
-        // protocol 3, number 1, variant 3, three little-endian floats, mode 1, ticks 0, CRC-32; then COBS.
-        let mut plain = std::vec![3, 1, 3, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x3f, 0, 0, 0, 0, 1, 0];
+        // protocol 4, number 1, variant 3, three little-endian floats, mode 1, ticks 0, CRC-32; then COBS.
+        let mut plain = std::vec![4, 1, 3, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x3f, 0, 0, 0, 0, 1, 0];
         plain.extend(CRC32.checksum(&plain).to_le_bytes());
         let mut decoded = frame.to_vec();
         let length = cobs::decode_in_place(&mut decoded).unwrap();
         assert_eq!(&decoded[..length], plain);
+    }
+
+    /// Any function of number and bytes will do here.
+    struct Sum(u8);
+
+    impl Seal for Sum {
+        fn tag(&self, number: u32, bytes: &[u8]) -> [u8; TAG] {
+            let mut tag = [self.0; TAG];
+            tag[0] ^= number as u8;
+            for (k, byte) in bytes.iter().enumerate() {
+                tag[k % TAG] = tag[k % TAG].rotate_left(3) ^ byte;
+            }
+            tag
+        }
+    }
+
+    #[test]
+    fn a_sealed_frame_is_read_with_its_key_and_as_a_plain_one_by_nobody() {
+        let command = Command::PolicyCommit;
+        let mut buffer = [0; 64];
+        let frame = encode_sealed(9, &command, &Sum(1), &mut buffer).unwrap();
+        let mut bytes = frame.to_vec();
+        let mut copy = bytes.clone();
+        let plain = decode_frame::<Command>(&mut copy);
+        assert_eq!(plain, Err(FrameError::Sealed));
+        let Ok(Frame::Sealed(sealed)) = Frame::read(&mut bytes) else {
+            panic!("not sealed");
+        };
+        assert_eq!(sealed.number, 9);
+        assert_eq!(sealed.open::<Command>(&Sum(2)), Err(FrameError::Sealed));
+        assert_eq!(sealed.open::<Command>(&Sum(1)), Ok(command));
+    }
+
+    #[test]
+    fn a_policy_is_named_in_hexadecimal_digits() {
+        let mut id = PolicyId([0xab; 32]);
+        id.0[1] = 7;
+        assert_eq!(std::format!("{id:.8}"), "ab07abab");
+        assert_eq!(std::format!("{id}").len(), 64);
     }
 
     proptest! {
@@ -612,7 +836,7 @@ mod tests {
         /// Whatever comes after it, and whatever became of the messages.
         #[test]
         fn a_frame_of_another_protocol_is_told_by_its_version(
-            theirs in any::<u8>().prop_filter("another", |theirs| *theirs != PROTOCOL),
+            theirs in any::<u8>().prop_filter("another", |theirs| ![PROTOCOL, SEALED].contains(theirs)),
             rest in proptest::collection::vec(any::<u8>(), 0..40),
         ) {
             let mut plain = std::vec![theirs];

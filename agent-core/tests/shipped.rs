@@ -42,7 +42,7 @@ fn as_int8_a_policy_takes_at_most_a_third_of_its_bytes_and_runs() {
         let mut header = policy.header().clone();
         header.network.encoding = Encoding::Int8;
         let small = blob(&header, &unpacked(policy));
-        let length = policy.id().length as usize;
+        let length = policy.length();
         assert!(3 * small.1 <= length, "{name}: {} of {length}", small.1);
         let small = Policy::parse(bytes(&small)).unwrap();
         let mut workspace = vec![0.0; small.workspace_len()];

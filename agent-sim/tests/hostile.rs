@@ -8,8 +8,8 @@ mod support;
 
 use agent_core::agent::{Action, Mode};
 use agent_core::message::{
-    COMMAND_FRAME, CRC32, Command, Counters, FrameReader, Hello, History, PROTOCOL, PolicyId,
-    Report, ResetCause, Slot, SlotState, Status, UNASKED, decode_frame, encode_frame,
+    COMMAND_FRAME, CRC32, Command, Counters, FrameReader, Guard, Hello, History, PROTOCOL,
+    PolicyId, Report, ResetCause, Slot, SlotState, Status, UNASKED, decode_frame, encode_frame,
 };
 use agent_sim::rig::{Absent, Boards, Images, Pace, Rig, Setup, State};
 use agent_sim::swarm::Deed;
@@ -231,7 +231,7 @@ const UPLOADERS: &[(&str, Peer, &str)] = &[
                 line.say(number, &Report::Stored { next: u32::MAX })
             })
         },
-        "4294967295 bytes, of 0",
+        "4294967295 bytes, of",
     ),
     (
         "skips a piece",
@@ -323,7 +323,7 @@ const NASTY: &str = "no\u{1b}[2J\u{9b}31m\u{202e}\r\n";
 const REFUSAL: Report<'static> = Report::PolicyRefused { reason: NASTY };
 
 fn armed() -> Option<PolicyId> {
-    static ID: LazyLock<PolicyId> = LazyLock::new(|| payload().id);
+    static ID: LazyLock<PolicyId> = LazyLock::new(|| payload().offer.id);
     Some(*ID)
 }
 
@@ -332,6 +332,7 @@ fn hello(policy: Option<PolicyId>) -> Report<'static> {
         policy,
         reset: ResetCause::PowerOn,
         boots: 1,
+        guard: Guard::default(),
     })
 }
 
@@ -354,8 +355,10 @@ fn status(text: &str) -> Report<'_> {
     Report::Status(Status {
         board: text,
         firmware: text,
+        fleet: text,
         active: Some(0),
         slots: [slot; 2],
+        counter: 0,
         history: History {
             reset: ResetCause::PowerOn,
             boots: 1,
@@ -419,7 +422,7 @@ impl Asked {
             Command::PolicyChunk { offset, bytes } => Self::Chunk {
                 end: offset + bytes.len() as u32,
             },
-            Command::PolicyCommit { .. } => Self::Commit,
+            Command::PolicyCommit => Self::Commit,
             _ => return None,
         })
     }
@@ -705,6 +708,7 @@ fn no_peer_keeps_whoever_asks_how_it_is() {
     let setup = Setup {
         images: Images::Folder("no/such/folder".into()),
         flash: None,
+        link_key: None,
         payload: None,
         pace: Pace::lock_step(PATIENCE),
         log: false,

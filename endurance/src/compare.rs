@@ -55,16 +55,15 @@ fn compare(node: &mut Session, blob: &Blob, observations: u32) -> Result<()> {
     let policy = blob.policy()?;
     let mut workspace = vec![0.0; policy.workspace_len()];
     let mut on_host = Agent::new(policy.clone(), &mut workspace)?;
-    let id = policy.id();
-    let hello = node.upload(blob.bytes(), &[], &mut |_| ())?;
+    let id = blob.offer().id;
+    let hello = node.upload(&blob.offer(), &mut |_| ())?;
     if hello.policy != Some(id) {
         bail!("the node runs another policy than it was given: {hello:?}");
     }
     say!(
-        "{}: {} bytes, checksum {:08x}, on the emulated board",
+        "{}: {} bytes, SHA-256 {id:.16}, on the emulated board",
         policy.header().problem,
-        id.length,
-        id.crc
+        policy.length()
     )?;
     say!(
         "{:>5} {:>10} {:>12} {:>12} {:>10}  same bits as on the host",

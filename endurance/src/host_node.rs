@@ -24,6 +24,7 @@ use embedded_storage::nor_flash::{
 };
 use firmware::{
     hardware::{Actuator, Hardware, PolicyFlash, Watchdog},
+    keys::Keys,
     link::{Receiver, Sender},
     node::{self, WORKSPACE},
 };
@@ -36,13 +37,18 @@ pub struct HostNode {
 }
 
 impl HostNode {
-    /// Starts a node with empty flash, and hands out the line to it.
+    /// Starts a node with empty flash that obeys anybody, and hands out the line to it.
     pub fn start() -> io::Result<(Self, Box<dyn Transport>)> {
+        Self::with_keys(Keys::NONE)
+    }
+
+    /// The same for a node that has been given keys.
+    pub fn with_keys(keys: Keys) -> io::Result<(Self, Box<dyn Transport>)> {
         let line = Arc::new(Line::default());
         let at_node = line.clone();
         let thread = thread::Builder::new()
             .name("node".to_owned())
-            .spawn(move || power_on(&at_node))?;
+            .spawn(move || power_on(&at_node, keys))?;
         let node = Self {
             line: line.clone(),
             thread: Some(thread),
@@ -65,11 +71,12 @@ impl Drop for HostNode {
 struct Restart;
 
 /// Runs a node, again after each restart, until its line is closed.
-fn power_on(line: &Line) {
+fn power_on(line: &Line, keys: Keys) {
     let mut hardware = Hardware {
         board: "host",
-        policy_key: None,
+        keys,
         slots: [MemoryFlash::new(), MemoryFlash::new()],
+        journal: MemoryFlash::new(),
         watchdog: Nothing,
         actuator: Nothing,
         history: History {

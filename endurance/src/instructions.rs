@@ -8,12 +8,16 @@ use agent_core::{
 use anyhow::{Context, Result, bail};
 use artifacts::say;
 use clap::Args;
-use node_link::{BoardOptions, Clock, EmulatedBoard};
+use node_link::{
+    BoardOptions, Clock, EmulatedBoard,
+    keys::{PolicyKey, parse_link_key},
+};
 use std::{
     fs,
     path::{Path, PathBuf},
     time::Duration,
 };
+use trust::Manifest;
 
 use crate::{peer, policies};
 use endurance::observations::{Blob, Scene};
@@ -43,6 +47,12 @@ pub struct Options {
     /// The image that runs heat-1d's network in TensorFlow Lite Micro.
     #[arg(long, value_name = "ELF")]
     peer: Option<PathBuf>,
+    /// The node's image with keys: what a sealed frame costs is counted too.
+    #[arg(long, value_name = "ELF", requires = "keys")]
+    keyed: Option<PathBuf>,
+    /// The folder of those keys.
+    #[arg(long, value_name = "DIR")]
+    keys: Option<PathBuf>,
     /// A policy blob; can be given several times. Default: all of policies/.
     #[arg(long, value_name = "FILE")]
     policy: Vec<PathBuf>,
@@ -65,6 +75,7 @@ pub fn run(options: &Options) -> Result<()> {
         "rate at 168 MHz"
     )?;
     let mut comparable = None;
+    let mut frames = Vec::new();
     for path in policies {
         let as_it_is = Blob::read(&path)?;
         let quantised = match as_it_is.policy()?.header().network.encoding {
@@ -74,7 +85,16 @@ pub fn run(options: &Options) -> Result<()> {
         for blob in [Some(as_it_is), quantised].into_iter().flatten() {
             let policy = blob.policy()?;
             let macs = policy.macs();
-            let instructions = measure(&options.image, &blob)?;
+            let Measured {
+                step: instructions,
+                frames: plain,
+            } = measure(&options.image, &blob, None)?;
+            if let (Some(image), Some(keys)) = (&options.keyed, &options.keys)
+                && policy.header().network.encoding == Encoding::F32
+            {
+                let sealed = measure(image, &blob, Some(keys))?.frames;
+                frames.push((path.clone(), instructions, plain, sealed));
+            }
             let encoding = policy.header().network.encoding;
             say!(
                 "{:<22} {:<7} {:>8} {macs:>8} {instructions:>13.0} {:>10.2} {:>13.0} Hz",
@@ -96,6 +116,9 @@ pub fn run(options: &Options) -> Result<()> {
          Cortex-M4F with `-icount shift={SHIFT}`.\nRate: {CYCLES_PER_INSTRUCTION} cycles per \
          instruction, no flash wait states; a model, not a measurement on silicon."
     )?;
+    if !frames.is_empty() {
+        tell_frames(&frames)?;
+    }
     match (&options.peer, comparable) {
         (Some(peer), Some((policy, ours))) => compare(peer, &policy, ours),
         _ => Ok(()),
@@ -115,30 +138,88 @@ fn compare(elf: &Path, policy: &Path, ours: f64) -> Result<()> {
     Ok(())
 }
 
-/// The median of the instructions a step takes.
-fn measure(elf: &Path, blob: &Blob) -> Result<f64> {
+/// What the frames of an observation and its answer take, with a checksum and with a tag.
+fn tell_frames(frames: &[(PathBuf, f64, f64, f64)]) -> Result<()> {
+    say!(
+        "\n{:<22} {:>13} {:>13} {:>13} {:>13} {:>15}",
+        "frames of a step",
+        "instructions",
+        "with CRC-32",
+        "sealed",
+        "difference",
+        "share of a step"
+    )?;
+    for (path, step, plain, sealed) in frames {
+        let name = path.file_stem().unwrap_or(path.as_os_str());
+        say!(
+            "{:<22} {step:>13.0} {plain:>13.0} {sealed:>13.0} {:>13.0} {:>13.1} %",
+            name.to_string_lossy(),
+            sealed - plain,
+            100.0 * (sealed - plain) / step,
+        )?;
+    }
+    say!(
+        "\nTaking an observation's frame apart and making its answer's, beside the step itself; a sealed \
+         frame ends in a tag where another has a checksum."
+    )?;
+    Ok(())
+}
+
+/// Medians of what a control step takes, and what its frames do beside.
+struct Measured {
+    step: f64,
+    frames: f64,
+}
+
+/// Counts the instructions of steps, sealed where keys are given.
+fn measure(elf: &Path, blob: &Blob, keys: Option<&PathBuf>) -> Result<Measured> {
     let policy = blob.policy()?;
-    let (_board, mut node) = EmulatedBoard::start(&BoardOptions {
+    let (_board, node) = EmulatedBoard::start(&BoardOptions {
         clock: Clock::Instructions { shift: SHIFT },
         ..BoardOptions::new(elf)
     })?;
-    node.upload(blob.bytes(), &[], &mut |_| ())?;
+    let (mut node, offer) = match keys {
+        None => (node, blob.offer()),
+        Some(folder) => {
+            let mut node = node.with_key(parse_link_key(&fs::read_to_string(
+                folder.join("link.key"),
+            )?)?);
+            node.hello(PATIENCE)?;
+            let fleet = node.status(PATIENCE)?.fleet;
+            let manifest = Manifest {
+                fleet: &fleet,
+                counter: 1,
+                ..Manifest::unsigned(blob.bytes(), policy.header().problem.as_str())
+            };
+            let key = PolicyKey::parse(&fs::read_to_string(folder.join("policy.key"))?)?;
+            (node, key.sign(&manifest)?.offer(blob.bytes())?)
+        }
+    };
+    node.upload(&offer, &mut |_| ())?;
     let mut counts = Vec::new();
+    let mut frames = Vec::new();
     for step in 0..STEPS {
         let scene = Scene::new(&policy, step, STEPS);
         match node.ask(&Command::Observe(scene.observation()), PATIENCE)? {
             Report::Action { action, ticks, .. } if action.mode == Mode::Active => {
                 counts.push(f64::from(ticks) * INSTRUCTIONS_PER_TICK);
+                let counters = node.status(PATIENCE)?.counters;
+                frames.push(f64::from(counters.frame_ticks) * INSTRUCTIONS_PER_TICK);
             }
             Report::Action { .. } => {} // a step on a broken sensor ends early
             report => bail!("observation {step} was answered by {report:?}"),
         }
     }
+    Ok(Measured {
+        step: median(counts)?,
+        frames: median(frames)?,
+    })
+}
+
+fn median(mut counts: Vec<f64>) -> Result<f64> {
     counts.sort_by(f64::total_cmp);
-    counts
-        .get(counts.len() / 2)
-        .copied()
-        .context("no observation was acted on")
+    let middle = counts.get(counts.len() / 2).copied();
+    middle.context("no observation was acted on")
 }
 
 fn shipped() -> Result<Vec<PathBuf>> {

@@ -8,6 +8,7 @@ use agent_core::{
     policy::{Encoding, Policy, recode},
 };
 use anyhow::{Context, Result};
+use node_link::Offer;
 use problem::input;
 use std::{
     f32::consts::PI,
@@ -56,6 +57,11 @@ impl Blob {
             words,
             length,
         })
+    }
+
+    /// As nodes are offered it, whom it is nobody's business to vouch for.
+    pub fn offer(&self) -> Offer {
+        Offer::unsigned(self.bytes())
     }
 
     /// Its bytes.

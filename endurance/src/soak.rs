@@ -73,8 +73,8 @@ pub fn soak(
     let tally = tally.context("the line is wrapped")?;
     let start = Instant::now();
     let policy = blob.policy()?;
-    let hello = session.upload(blob.bytes(), &[], &mut |_| ())?;
-    if hello.policy != Some(policy.id()) {
+    let hello = session.upload(&blob.offer(), &mut |_| ())?;
+    if hello.policy != Some(blob.offer().id) {
         bail!("the node runs another policy than it was given: {hello:?}");
     }
     let scenes: Vec<Scene> = (0..SCENES)

@@ -7,6 +7,7 @@ use std::{
     io,
     time::{Duration, Instant},
 };
+use trust::{Manifest, manifest::MANIFEST};
 
 use agent_core::{
     agent::AgentState,
@@ -98,8 +99,8 @@ pub fn torture(
 ) -> Result<Tortured> {
     let start = Instant::now();
     let policy = blob.policy()?;
-    let hello = session.upload(blob.bytes(), &[], &mut |_| ())?;
-    if hello.policy != Some(policy.id()) {
+    let hello = session.upload(&blob.offer(), &mut |_| ())?;
+    if hello.policy != Some(blob.offer().id) {
         bail!("the node runs another policy than it was given: {hello:?}");
     }
     let started = session.counters().starts;
@@ -125,7 +126,7 @@ pub fn torture(
             .hello(DEADLINE)
             .with_context(|| format!("after {gone} frames"))?;
         answers.push(asked.elapsed());
-        if hello.policy != Some(policy.id()) {
+        if hello.policy != Some(blob.offer().id) {
             bail!("after {gone} frames the node runs another policy: {hello:?}");
         }
         if (gone / VOLLEY).is_multiple_of(LOOK_EVERY) {
@@ -257,6 +258,19 @@ impl Forge {
         bytes
     }
 
+    /// A manifest of something that is not there, or noise.
+    fn manifest(&mut self) -> Vec<u8> {
+        if self.rng.random() {
+            return self.noise(MANIFEST);
+        }
+        let manifest = Manifest {
+            length: self.rng.next_u32() >> self.rng.random_range(0..32),
+            ..Manifest::unsigned(&self.noise(8), "heat-1d")
+        };
+        let encoded = manifest.encode(&mut [0; MANIFEST]).map(<[u8]>::to_vec);
+        encoded.unwrap_or_default()
+    }
+
     /// A frame as a host could send it.
     fn good(&mut self, to: &mut Vec<u8>) {
         let number = match self.rng.random_range(0..4) {
@@ -270,21 +284,21 @@ impl Forge {
             .map(|_| f32::from_bits(self.rng.next_u32()))
             .collect();
         let (field, target) = values.split_at(self.rng.random_range(0..=values.len()));
+        let manifest = self.manifest();
         let command = match self.rng.random_range(0..32) {
             0..4 => Command::Hello,
             4..8 => Command::Status,
             8..10 => Command::Reset,
             // Rare: a slot is erased.
             10 => Command::PolicyBegin {
-                length: self.rng.next_u32() >> self.rng.random_range(0..32),
+                manifest: &manifest,
+                signature: &bytes[..bytes.len().min(80)],
             },
             11..15 => Command::PolicyChunk {
                 offset: self.rng.next_u32() >> self.rng.random_range(0..32),
                 bytes: &bytes,
             },
-            15..19 => Command::PolicyCommit {
-                signature: &bytes[..bytes.len().min(80)],
-            },
+            15..19 => Command::PolicyCommit,
             _ => Command::Observe(Observation {
                 now_us: self.rng.next_u64(),
                 position: [0; 2].map(|_: u32| f32::from_bits(self.rng.next_u32())),

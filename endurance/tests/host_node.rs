@@ -10,6 +10,7 @@ use endurance::{
     soak::soak,
     torture::torture,
 };
+use firmware::keys::Keys;
 use node_link::{Session, Transport, serial, tcp, unreliable::Faults};
 use serialport::{SerialPort, TTYPort};
 use std::{
@@ -19,6 +20,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+use trust::{LinkKey, Rights};
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -40,8 +42,8 @@ fn acts_like_the_host(session: &mut Session) {
     let blob = shipped();
     let policy = blob.policy().unwrap();
     session.hello(PATIENCE).unwrap();
-    let hello = session.upload(blob.bytes(), &[], &mut |_| ()).unwrap();
-    assert_eq!(hello.policy, Some(policy.id()));
+    let hello = session.upload(&blob.offer(), &mut |_| ()).unwrap();
+    assert_eq!(hello.policy, Some(blob.offer().id));
     let mut host = AgentState::new();
     let mut workspace = vec![0.0; policy.workspace_len()];
     for step in 0..50 {
@@ -53,6 +55,22 @@ fn acts_like_the_host(session: &mut Session) {
         }
     }
     assert_eq!(session.status(PATIENCE).unwrap().counters.steps, 50);
+}
+
+/// Sealed frames over a line that loses, damages, doubles and reorders them.
+#[test]
+fn a_node_with_a_key_acts_like_the_host_over_any_line() {
+    let key = LinkKey::new([3; 32]);
+    let keys = Keys {
+        link: Some(key.clone()),
+        ..Keys::NONE
+    };
+    let (_node, line) = HostNode::with_keys(keys).unwrap();
+    let mut session = Session::new(line).with_key(key.grant(Rights::ALL));
+    acts_like_the_host(&mut session);
+    session.ask(&Command::Reset, PATIENCE).unwrap();
+    let soaked = soak(session, &shipped(), 20_000, Faults::each(0.01), &mut |_| ()).unwrap();
+    assert_eq!(soaked.wrong, 0);
 }
 
 /// Carries what comes from a device to the node and back, until either is gone.

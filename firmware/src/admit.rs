@@ -7,23 +7,69 @@ use agent_core::{
     message::{COMMAND_FRAME, PolicyId},
     policy::{Policy, PolicyError},
 };
+use embassy_futures::yield_now;
+use trust::{Hasher, KeyId, Manifest, ManifestFault, manifest};
 
-use crate::{node::WORKSPACE, signature};
+use crate::{
+    keys::{HAS_VERIFIER, Keys},
+    node::WORKSPACE,
+};
 
-/// Names the policy in these bytes, if this node can run it and may.
-pub(crate) async fn admit(
-    blob: &[u8],
-    signature: &[u8],
-    key: Option<&[u8; 32]>,
-    workspace: &mut [f32; WORKSPACE],
-) -> Result<PolicyId, Refusal> {
-    // First: what a stranger sends is not even read.
-    if let Some(key) = key {
-        signature::check(blob, signature, key)
-            .await
-            .map_err(Refusal::Signature)?;
+/// What a node asks of manifests.
+pub(crate) struct Terms {
+    pub keys: Keys,
+    pub board: &'static str,
+}
+
+impl Terms {
+    /// The manifest in these bytes, if it is for this node and, where the node asks for that, signed by
+    /// a key that is trusted still.
+    ///
+    /// Not in line: what the verifier needs of the stack is free again when the node runs the policy.
+    #[inline(never)]
+    pub fn manifest<'m>(
+        &self,
+        bytes: &'m [u8],
+        signature: &[u8],
+        is_revoked: impl Fn(KeyId) -> bool,
+    ) -> Result<Manifest<'m>, Refusal> {
+        let offered = Manifest::read(bytes).map_err(Refusal::Manifest)?;
+        if HAS_VERIFIER && self.keys.guard_policies() {
+            // First: what a stranger says is not even considered.
+            if signature.is_empty() {
+                return Err(Refusal::Manifest(ManifestFault::Unsigned));
+            }
+            let key = self.keys.policy_key(offered.key);
+            let key = key.ok_or(Refusal::Manifest(ManifestFault::Foreign))?;
+            manifest::verify(bytes, signature, key).map_err(Refusal::Manifest)?;
+            if is_revoked(offered.key) {
+                return Err(Refusal::Revoked);
+            }
+            if offered.revokes == Some(offered.key) {
+                return Err(Refusal::RevokesItself);
+            }
+        }
+        if !offered.board.is_empty() && offered.board != self.board {
+            return Err(Refusal::Board);
+        }
+        if offered.fleet != self.keys.fleet {
+            return Err(Refusal::Fleet);
+        }
+        Ok(offered)
     }
-    try_out(blob, workspace)
+}
+
+/// Bytes that are hashed at a time: some 0.1 million instructions.
+const PIECE: usize = 2048;
+
+/// The name of a blob. Gives way to others between pieces.
+pub(crate) async fn name_of(blob: &[u8]) -> PolicyId {
+    let mut hasher = Hasher::default();
+    for piece in blob.chunks(PIECE) {
+        hasher.absorb(piece);
+        yield_now().await;
+    }
+    hasher.finish()
 }
 
 /// Reads a policy and lets it compute what its maker has: in one go. The largest policy that ships,
@@ -31,7 +77,11 @@ pub(crate) async fn admit(
 ///
 /// Not in line: what it needs of the stack is free again when the node runs the policy.
 #[inline(never)]
-fn try_out(blob: &[u8], workspace: &mut [f32; WORKSPACE]) -> Result<PolicyId, Refusal> {
+pub(crate) fn try_out(
+    blob: &[u8],
+    problem: &str,
+    workspace: &mut [f32; WORKSPACE],
+) -> Result<(), Refusal> {
     let policy = Policy::parse(blob).map_err(Refusal::Policy)?;
     if policy.workspace_len() > WORKSPACE {
         return Err(Refusal::Workspace {
@@ -43,15 +93,17 @@ fn try_out(blob: &[u8], workspace: &mut [f32; WORKSPACE]) -> Result<PolicyId, Re
             needed: policy.frame_room(),
         });
     }
+    if policy.header().problem.as_str() != problem {
+        return Err(Refusal::Mislabelled);
+    }
     if !policy.self_test(workspace) {
         return Err(Refusal::SelfTest);
     }
-    Ok(policy.id())
+    Ok(())
 }
 
 /// Why a policy was not taken.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Refusal {
     /// None has come.
     NoUpload,
@@ -62,8 +114,31 @@ pub enum Refusal {
         /// Bytes announced.
         length: u32,
     },
-    /// Nobody whom the node trusts has signed it.
-    Signature(signature::Fault),
+    /// Its manifest is none, or not signed by anybody whom the node trusts.
+    Manifest(ManifestFault),
+    /// The key that it is signed with is trusted no more.
+    Revoked,
+    /// Its manifest revokes the key that it is signed with.
+    RevokesItself,
+    /// It is for another board.
+    Board,
+    /// It is for another fleet.
+    Fleet,
+    /// It is older than what the node has had.
+    Old {
+        /// Its counter.
+        counter: u64,
+        /// The highest that the node has taken.
+        newest: u64,
+    },
+    /// It is for another problem than the policy that the node runs.
+    Problem,
+    /// It is longer than a slot.
+    TooLong,
+    /// What came is not what the manifest names.
+    NotAsNamed,
+    /// The blob is for another problem than its manifest says.
+    Mislabelled,
     /// It is no policy.
     Policy(PolicyError),
     /// A step needs more working memory than the node has.
@@ -89,7 +164,28 @@ impl fmt::Display for Refusal {
             Self::Incomplete { stored, length } => {
                 write!(f, "only {stored} of the policy's {length} bytes have come")
             }
-            Self::Signature(fault) => fault.fmt(f),
+            Self::Manifest(fault) => fault.fmt(f),
+            Self::Revoked => {
+                f.write_str("the policy is signed with a key that was revoked: sign it with another")
+            }
+            Self::RevokesItself => f.write_str(
+                "the manifest revokes the key that it is signed with: sign it with the other one",
+            ),
+            Self::Board => f.write_str("the policy is signed for another board than this one"),
+            Self::Fleet => f.write_str("the policy is signed for another fleet than this node's"),
+            Self::Old { counter, newest } => write!(
+                f,
+                "the manifest's counter is {counter} and the node has taken {newest}: to go back, sign \
+                 the policy anew"
+            ),
+            Self::Problem => f.write_str(
+                "the policy is for another problem than the one that runs: sign it as one that repurposes",
+            ),
+            Self::TooLong => f.write_str("the policy does not fit the node's slot"),
+            Self::NotAsNamed => f.write_str("what was uploaded is not the policy that its manifest names"),
+            Self::Mislabelled => {
+                f.write_str("the policy is for another problem than its manifest says")
+            }
             Self::Policy(error) => error.fmt(f),
             Self::Workspace { needed } => write!(
                 f,
@@ -106,3 +202,11 @@ impl fmt::Display for Refusal {
 }
 
 impl core::error::Error for Refusal {}
+
+/// The sentence: it is in the image anyway.
+#[cfg(feature = "defmt")]
+impl defmt::Format for Refusal {
+    fn format(&self, f: defmt::Formatter) {
+        defmt::Display2Format(self).format(f);
+    }
+}

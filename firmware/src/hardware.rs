@@ -7,6 +7,8 @@ use agent_core::{
 use embassy_time::Duration;
 use embedded_storage::nor_flash::NorFlash;
 
+use crate::keys::Keys;
+
 /// A node that has nothing to do completes a pass of its fail-safe at least this often, in every
 /// state.
 pub const HEARTBEAT: Duration = Duration::from_millis(250);
@@ -15,10 +17,12 @@ pub const HEARTBEAT: Duration = Duration::from_millis(250);
 pub struct Hardware<S, W, A> {
     /// Name of the board, for reports.
     pub board: &'static str,
-    /// Whose signature a policy must bear, if any: an Ed25519 public key.
-    pub policy_key: Option<[u8; 32]>,
+    /// Whom it obeys and whose policies it runs.
+    pub keys: Keys,
     /// Two places for a policy. While the node runs what lies in one, it writes the other.
     pub slots: [S; 2],
+    /// A place for what a node with keys must not forget: two sectors, or one.
+    pub journal: S,
     /// Restarts a node that has stopped working.
     pub watchdog: W,
     /// Carries out actions.

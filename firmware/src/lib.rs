@@ -3,12 +3,14 @@
 //! Everything here runs on any board with a byte stream, a clock and some flash for two policies,
 //! and on the host, where its tests run. In the order data takes:
 //!
-//! 1. [`link`]: bytes from the stream become commands, reports become bytes.
+//! 1. [`link`]: bytes from the stream become commands, reports become bytes; [`sessions`]: whose they are.
 //! 2. [`upload`]: a policy comes in chunks while another one runs.
-//! 3. [`admit`]: what it must pass to be run, its [`signature`] included.
+//! 3. [`admit`]: what it must pass to be run, the signature of its manifest included.
 //! 4. [`store`]: two slots of flash that hold a whole policy whenever the power goes, and the trial
-//!    that a new one stands.
+//!    that a new one stands; [`journal`]: what outlives them.
 //! 5. [`node`]: the loop that answers commands and, when none come, lets the agent fail safe.
+//!
+//! Whom a node obeys and whose policies it runs is said by its [`keys`].
 //!
 //! A board (in the binary, under `board/`) brings the [`hardware`] and starts [`node::run`]; in a
 //! [`black_box`] it keeps what the node is to remember of its end.
@@ -34,8 +36,10 @@ use host_clock as _;
 pub mod admit;
 pub mod black_box;
 pub mod hardware;
+pub mod journal;
+pub mod keys;
 pub mod link;
 pub mod node;
-pub mod signature;
+pub mod sessions;
 pub mod store;
 pub mod upload;

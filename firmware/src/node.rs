@@ -25,7 +25,9 @@ use core::{
 
 use agent_core::{
     agent::{Action, AgentState, Mode},
-    message::{Command, Counters, Hello, History, Mishap, Observation, Report, Status, UNASKED},
+    message::{
+        Command, Counters, Guard, Hello, History, Mishap, Observation, Report, Status, UNASKED,
+    },
     policy::Policy,
 };
 use embassy_futures::select::{Either, select};
@@ -33,8 +35,11 @@ use embassy_time::{Duration, Instant, Timer};
 use embedded_io_async::{Read, Write};
 
 use crate::{
+    admit::{Refusal, Terms},
     hardware::{Actuator, HEARTBEAT, Hardware, PolicyFlash, Watchdog},
-    link::{Arrival, REPORT_FRAME, Receiver, Sender},
+    journal::Journal,
+    link::{Arrival, Proof, REPORT_FRAME, Receiver, Sender},
+    sessions::{Sessions, Whose},
     store::Store,
 };
 
@@ -64,8 +69,26 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator>(
         actuator: &mut hardware.actuator,
         completed: started,
     };
+    let keys = hardware.keys.clone();
+    // Only what has keys has something to remember.
+    let journal = match keys.link.is_some() || keys.guard_policies() {
+        true => Journal::open(&mut hardware.journal),
+        false => None,
+    };
+    // Without a journal no nonce is known to be new: nobody is let in.
+    let starts = journal.as_ref().map(Journal::starts);
+    let link_key = keys.link.clone();
+    let terms = Terms {
+        keys,
+        board: hardware.board,
+    };
     let store = {
-        let open = pin!(Store::open(&hardware.slots, hardware.policy_key, workspace));
+        let Hardware {
+            slots,
+            journal: kept,
+            ..
+        } = hardware;
+        let open = pin!(Store::open(slots, kept, terms, journal, workspace));
         pulse.meanwhile(open, None).await
     };
     let mut node = Node {
@@ -75,19 +98,36 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator>(
             last_words: cut(hardware.last_words, LAST_WORDS),
             started,
         },
+        sessions: Sessions::new(link_key, starts),
         store,
         workspace,
         pulse,
         restart: hardware.restart,
         provoke: hardware.provoke,
         steps: 0,
+        frame_ticks: 0,
     };
     let hello = node.hello();
-    node.send(sender, UNASKED, &hello, None).await;
+    {
+        let sending = pin!(sender.send(UNASKED, &hello, Proof::None));
+        node.pulse.meanwhile(sending, None).await;
+    }
     loop {
         let (used, spare) = node.store.arrange(&mut hardware.slots);
-        node.serve(receiver, sender, used, spare).await;
+        let flash = Flash {
+            used,
+            spare,
+            journal: &mut hardware.journal,
+        };
+        node.serve(receiver, sender, flash).await;
     }
+}
+
+/// The node's flash, by what it is used for now.
+struct Flash<'h, S> {
+    used: &'h mut S,
+    spare: &'h mut S,
+    journal: &'h mut S,
 }
 
 /// What a node says of itself.
@@ -101,12 +141,15 @@ struct About {
 /// Everything but the line and the flash.
 struct Node<'h, D, A> {
     about: About,
+    sessions: Sessions,
     store: Store,
     workspace: &'h mut [f32; WORKSPACE],
     pulse: Pulse<'h, D, A>,
     restart: fn() -> !,
     provoke: Option<fn(Mishap)>,
     steps: u32,
+    /// Of the last observation and its answer.
+    frame_ticks: u32,
 }
 
 impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
@@ -116,9 +159,13 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
         &mut self,
         receiver: &mut Receiver<R>,
         sender: &mut Sender<W>,
-        used: &mut S,
-        spare: &mut S,
+        flash: Flash<'_, S>,
     ) {
+        let Flash {
+            used,
+            spare,
+            journal,
+        } = flash;
         let slot = self.store.active();
         let mut policy = self.store.load(used);
         let mut state = AgentState::new();
@@ -126,11 +173,11 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
         self.pulse.actuator.apply(&Action::none(state.mode()));
         while self.store.active() == slot {
             let deadline = self.pulse.next_pass(alone(&policy, &mut blind));
-            let arrival = receiver.command(deadline).await;
+            let arrival = receiver.command(deadline, &mut self.sessions).await;
             self.pulse.pass_if_due(alone(&policy, &mut blind));
             self.store.drop_stalled();
-            let (number, command) = match arrival {
-                Some(Arrival::New(number, command)) => (number, command),
+            let (number, command, whose) = match arrival {
+                Some(Arrival::New(number, command, whose)) => (number, command, whose),
                 Some(Arrival::Again) => {
                     let sending = pin!(sender.again());
                     self.pulse
@@ -141,9 +188,23 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
                 None => continue,
             };
             let mut sentence = Sentence::new();
+            let mut challenged = false;
             let report = match (command, &policy) {
+                (command, _) if !whose.may(&command) => match whose {
+                    Whose::Hosts(_) => NO_RIGHT,
+                    _ => NO_KEY,
+                },
                 (Command::Hello, _) => self.hello(),
                 (Command::Status, _) => self.status(receiver.counters()),
+                (Command::Open { rights, nonce }, _) => {
+                    match self.sessions.challenge(rights, &nonce) {
+                        Some(nonce) => {
+                            challenged = true;
+                            Report::Challenge { nonce }
+                        }
+                        None => KEYLESS,
+                    }
+                }
                 (Command::Reset, _) => {
                     state = AgentState::new();
                     blind = None;
@@ -166,9 +227,16 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
                         }
                     }
                 }
-                (Command::PolicyBegin { length }, _) => {
+                (
+                    Command::PolicyBegin {
+                        manifest,
+                        signature,
+                    },
+                    _,
+                ) => {
                     self.brace(&policy, S::STALL);
-                    self.store.begin(spare, length)
+                    let begun = self.store.begin(used, spare, manifest, signature);
+                    begun.unwrap_or_else(|refusal| refused(&mut sentence, refusal))
                 }
                 (Command::PolicyChunk { offset, bytes }, _) => {
                     if self.store.will_erase(bytes.len()) {
@@ -176,20 +244,15 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
                     }
                     self.store.chunk(spare, offset, bytes)
                 }
-                (Command::PolicyCommit { signature }, _) => {
+                (Command::PolicyCommit, _) => {
                     let checked = {
-                        let check = pin!(self.store.commit(spare, signature, self.workspace));
+                        let check = pin!(self.store.commit(spare, journal, self.workspace));
                         let alone = alone(&policy, &mut blind);
                         self.pulse.meanwhile(check, alone).await
                     };
                     match checked {
                         Ok(()) => self.hello(),
-                        Err(refusal) => {
-                            log!(warn, "policy refused: {}", refusal);
-                            Report::PolicyRefused {
-                                reason: sentence.of(refusal),
-                            }
-                        }
+                        Err(refusal) => refused(&mut sentence, refusal),
                     }
                 }
                 (Command::Restart, _) => {
@@ -209,9 +272,22 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
                     }
                 },
             };
-            self.send(sender, number, &report, alone(&policy, &mut blind))
-                .await;
+            let proof = match (whose, self.sessions.current(), self.sessions.awaited()) {
+                (Whose::Anybodys, ..) => Proof::None,
+                (Whose::Hosts(_), Some(key), _) => Proof::Sealed(key),
+                (_, _, Some(key)) if challenged => Proof::SealedAside(key),
+                _ => Proof::Aside,
+            };
+            // A challenge belongs to no command of the session that it begins.
+            let number = if challenged { UNASKED } else { number };
+            {
+                // A host that is slow to read does not keep the agent from failing safe.
+                let sending = pin!(sender.send(number, &report, proof));
+                let alone = alone(&policy, &mut blind);
+                self.pulse.meanwhile(sending, alone).await;
+            }
             if let Report::Action { action, .. } = report {
+                self.frame_ticks = receiver.ticks().saturating_add(sender.ticks());
                 self.pulse.complete();
                 // An observation that is not valid has not run the network.
                 if action.mode == Mode::Active && self.store.is_on_trial() {
@@ -246,23 +322,15 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
         }
     }
 
-    /// Sends a report; a host that is slow to read does not keep the agent from failing safe.
-    async fn send<W: Write>(
-        &mut self,
-        sender: &mut Sender<W>,
-        number: u32,
-        report: &Report<'_>,
-        alone: Option<Alone<'_, '_>>,
-    ) {
-        let sending = pin!(sender.send(number, report));
-        self.pulse.meanwhile(sending, alone).await;
-    }
-
     fn hello(&self) -> Report<'static> {
         Report::Hello(Hello {
             policy: self.store.policy(),
             reset: self.about.history.reset,
             boots: self.about.history.boots,
+            guard: Guard {
+                link: self.sessions.are_needed(),
+                policies: self.store.wants_signatures(),
+            },
         })
     }
 
@@ -276,13 +344,16 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
         Report::Status(Status {
             board,
             firmware: env!("CARGO_PKG_VERSION"),
+            fleet: self.store.fleet(),
             active: self.store.active(),
             slots: self.store.slots(),
+            counter: self.store.counter(),
             history,
             last_words,
             counters: Counters {
                 uptime_us: started.elapsed().as_micros(),
                 steps: self.steps,
+                frame_ticks: self.frame_ticks,
                 ..line
             },
         })
@@ -421,6 +492,22 @@ fn again<'a, 'p>(alone: &'a mut Option<Alone<'_, 'p>>) -> Option<Alone<'a, 'p>> 
     Some(Alone { policy, blind })
 }
 
+fn refused(sentence: &mut Sentence, refusal: Refusal) -> Report<'_> {
+    log!(warn, "policy refused: {}", refusal);
+    Report::PolicyRefused {
+        reason: sentence.of(refusal),
+    }
+}
+
+const NO_KEY: Report<'static> = Report::Rejected {
+    reason: "this node obeys hosts that have a key of its link: open a session with one",
+};
+const NO_RIGHT: Report<'static> = Report::Rejected {
+    reason: "the key that this session was opened with does not carry that right",
+};
+const KEYLESS: Report<'static> = Report::Rejected {
+    reason: "this node opens no session: it was built without a key, or its journal failed",
+};
 const NO_POLICY: Report<'static> = Report::Rejected {
     reason: "the node has no policy: upload one first",
 };

@@ -3,7 +3,7 @@
 //! A slot is a record area and, after it, the blob:
 //!
 //! ```text
-//! 0        96      112      128      144      160        256
+//! 0        288     304      320      336      352        512
 //! │ record │ proven │ tried  │ tried  │ tried  │ (blank) │ blob …
 //! ```
 //!
@@ -22,16 +22,18 @@ use agent_core::{
 };
 use heapless::Vec;
 use serde::{Deserialize, Serialize};
+use trust::{KeyId, Manifest, manifest::MANIFEST};
 
 use crate::{
-    admit::{Refusal, admit},
+    admit::{Refusal, Terms, name_of, try_out},
     hardware::PolicyFlash,
+    journal::Journal,
     node::WORKSPACE,
     upload::Upload,
 };
 
 /// Bytes of a slot before its blob.
-pub const RECORD_AREA: usize = 256;
+pub const RECORD_AREA: usize = 512;
 
 /// How often a policy on trial may fail to complete a step.
 pub const TRIES: usize = 3;
@@ -40,10 +42,10 @@ pub const TRIES: usize = 3;
 pub(crate) const UNIT: usize = 16;
 
 /// First in every record.
-const MAGIC: [u8; 4] = *b"SLOT";
+const MAGIC: [u8; 4] = *b"SLT2";
 
 /// Room for the record.
-const RECORD: usize = 6 * UNIT;
+const RECORD: usize = 18 * UNIT;
 
 /// What a slot says of its blob.
 #[derive(Serialize, Deserialize)]
@@ -51,7 +53,8 @@ struct Record {
     magic: [u8; 4],
     /// Higher than that of the policy it replaced.
     generation: u32,
-    policy: PolicyId,
+    /// What was taken.
+    manifest: Vec<u8, MANIFEST>,
     /// Ed25519, or empty.
     signature: Vec<u8, 64>,
 }
@@ -104,8 +107,12 @@ impl Mark {
 #[derive(Clone, Copy)]
 struct Known {
     slot: Slot,
+    /// Bytes of the policy.
+    length: u32,
     /// Zero where there is no record.
     generation: u32,
+    /// The manifest's, if that is one that the node would take; else zero.
+    counter: u64,
     tries: usize,
 }
 
@@ -118,7 +125,9 @@ impl Known {
                 policy: None,
                 state,
             },
+            length: 0,
             generation: 0,
+            counter: 0,
             tries: 0,
         }
     }
@@ -126,7 +135,8 @@ impl Known {
     /// Looks a slot through.
     async fn of(
         flash: &impl PolicyFlash,
-        key: Option<&[u8; 32]>,
+        terms: &Terms,
+        journal: Option<&Journal>,
         workspace: &mut [f32; WORKSPACE],
     ) -> Self {
         let Some(record) = Record::read(flash) else {
@@ -136,26 +146,35 @@ impl Known {
                 false => SlotState::Empty,
             });
         };
-        let blob = blob(flash, record.policy.length);
+        let Ok(said) = Manifest::read(&record.manifest) else {
+            return Self::without_policy(SlotState::Refused);
+        };
+        let blob = blob(flash, said.length);
+        let is_whole = name_of(blob).await == said.policy;
+        let is_revoked = |key| journal.is_some_and(|journal| journal.has_revoked(key));
+        let checked = terms.manifest(&record.manifest, &record.signature, is_revoked);
+        let counter = checked.map_or(0, |manifest| manifest.counter);
         let tried = |nth: &usize| Mark::Tried(*nth).is_made(flash);
         let tries = (0..TRIES).filter(tried).count();
-        let state = match admit(blob, &record.signature, key, workspace).await {
-            Ok(policy) if policy != record.policy => SlotState::Refused,
-            Ok(_) if Mark::Proven.is_made(flash) => SlotState::Proven,
-            Ok(_) if tries == TRIES => SlotState::GivenUp,
-            Ok(_) => SlotState::OnTrial,
+        let run = checked.and_then(|_| try_out(blob, said.problem, workspace));
+        let state = match run {
+            Ok(()) if !is_whole => SlotState::Refused,
+            Ok(()) if Mark::Proven.is_made(flash) => SlotState::Proven,
+            Ok(()) if tries == TRIES => SlotState::GivenUp,
+            Ok(()) => SlotState::OnTrial,
             Err(refusal) => {
                 log!(warn, "a policy in flash is refused: {}", refusal);
                 SlotState::Refused
             }
         };
-        let is_whole = state != SlotState::Refused || is_policy(blob, record.policy);
         Self {
             slot: Slot {
-                policy: is_whole.then_some(record.policy),
+                policy: is_whole.then_some(said.policy),
                 state,
             },
+            length: said.length,
             generation: record.generation,
+            counter,
             tries,
         }
     }
@@ -178,10 +197,37 @@ fn best(known: &[Known; 2]) -> Option<u8> {
     ranked.max().map(|(_, slot)| slot)
 }
 
-/// Whether these bytes are that policy, be it one that the node runs or not.
-#[inline(never)]
-fn is_policy(blob: &[u8], id: PolicyId) -> bool {
-    Policy::parse(blob).is_ok_and(|policy| policy.id() == id)
+/// Enters what follows from a manifest that was taken.
+fn enter(
+    journal: &mut Journal,
+    flash: &mut impl PolicyFlash,
+    counter: u64,
+    revokes: Option<KeyId>,
+) {
+    let revoked = revokes.map_or(Some(()), |key| journal.revoke(flash, key));
+    let taken = journal.take(flash, counter);
+    if revoked.and(taken).is_none() {
+        // Until the next start the slot's record stands for it.
+        log!(error, "the journal takes no entry");
+    }
+}
+
+/// The same for a slot's manifest, if power went before that.
+fn catch_up<S: PolicyFlash>(slot: &S, flash: &mut S, terms: &Terms, journal: &mut Journal) {
+    let Some(record) = Record::read(slot) else {
+        return;
+    };
+    let is_revoked = |key| journal.has_revoked(key);
+    let is_news = |said: &Manifest| {
+        said.counter > journal.counter() || said.revokes.is_some_and(|key| !is_revoked(key))
+    };
+    if Manifest::read(&record.manifest).is_ok_and(|said| is_news(&said))
+        && terms.keys.guard_policies()
+        && let Ok(said) = terms.manifest(&record.manifest, &record.signature, is_revoked)
+    {
+        let (counter, revokes) = (said.counter, said.revokes);
+        enter(journal, flash, counter, revokes);
+    }
 }
 
 /// The first bytes of a slot's blob; fewer where the slot ends before.
@@ -190,17 +236,19 @@ fn blob(flash: &impl PolicyFlash, length: u32) -> &[u8] {
     bytes.get(..length as usize).unwrap_or(bytes)
 }
 
-/// The used one and the free one of two. With no policy to run any slot is free.
-fn arranged<T>(active: Option<u8>, [first, second]: &mut [T; 2]) -> (&mut T, &mut T) {
-    match active {
-        Some(0) => (first, second),
+/// The used one and the free one of two.
+fn arranged<T>(used: u8, [first, second]: &mut [T; 2]) -> (&mut T, &mut T) {
+    match used {
+        0 => (first, second),
         _ => (second, first),
     }
 }
 
 /// What lies in the two slots, and which of them the node uses.
 pub(crate) struct Store {
-    key: Option<[u8; 32]>,
+    terms: Terms,
+    /// Of a node that has keys.
+    journal: Option<Journal>,
     known: [Known; 2],
     active: Option<u8>,
     /// What comes into the free slot.
@@ -213,7 +261,9 @@ impl Store {
     /// Looks both slots through and settles on the newest policy that is good.
     pub async fn open<S: PolicyFlash>(
         [first, second]: &[S; 2],
-        key: Option<[u8; 32]>,
+        journal_flash: &mut S,
+        terms: Terms,
+        mut journal: Option<Journal>,
         workspace: &mut [f32; WORKSPACE],
     ) -> Self {
         const {
@@ -222,12 +272,18 @@ impl Store {
                 "everything in a slot starts on a multiple of 16 bytes"
             );
         }
+        if let Some(journal) = &mut journal {
+            for slot in [first, second] {
+                catch_up(slot, journal_flash, &terms, journal);
+            }
+        }
         let known = [
-            Known::of(first, key.as_ref(), workspace).await,
-            Known::of(second, key.as_ref(), workspace).await,
+            Known::of(first, &terms, journal.as_ref(), workspace).await,
+            Known::of(second, &terms, journal.as_ref(), workspace).await,
         ];
         Self {
-            key,
+            terms,
+            journal,
             known,
             active: best(&known),
             upload: None,
@@ -235,9 +291,34 @@ impl Store {
         }
     }
 
+    /// What the next policy does not take the place of: what runs or, if nothing does, what is newer.
+    fn used_slot(&self) -> u8 {
+        let [first, second] = &self.known;
+        self.active
+            .unwrap_or(u8::from(first.generation <= second.generation))
+    }
+
+    /// The highest counter of a manifest that was taken.
+    pub fn counter(&self) -> u64 {
+        let [first, second] = &self.known;
+        let taken = first.counter.max(second.counter);
+        let entered = self.journal.as_ref().map_or(0, Journal::counter);
+        entered.max(taken)
+    }
+
     /// The slot that is used and the one that is free.
     pub fn arrange<'s, S>(&self, slots: &'s mut [S; 2]) -> (&'s mut S, &'s mut S) {
-        arranged(self.active, slots)
+        arranged(self.used_slot(), slots)
+    }
+
+    /// Whether policies must be signed.
+    pub fn wants_signatures(&self) -> bool {
+        self.terms.keys.guard_policies()
+    }
+
+    /// The fleet that the node belongs to.
+    pub fn fleet(&self) -> &'static str {
+        self.terms.keys.fleet
     }
 
     /// The slot whose policy runs.
@@ -258,22 +339,22 @@ impl Store {
 
     fn used(&self) -> Known {
         let mut known = self.known;
-        *arranged(self.active, &mut known).0
+        *arranged(self.used_slot(), &mut known).0
     }
 
     fn used_mut(&mut self) -> &mut Known {
-        arranged(self.active, &mut self.known).0
+        arranged(self.used_slot(), &mut self.known).0
     }
 
     fn spare_mut(&mut self) -> &mut Known {
-        arranged(self.active, &mut self.known).1
+        arranged(self.used_slot(), &mut self.known).1
     }
 
     /// The policy that runs, in place, which was admitted before. If it has gone bad since, another
     /// slot is active or none, and what was coming in is dropped.
     pub fn load<'s>(&mut self, used: &'s impl PolicyFlash) -> Option<Policy<'s>> {
-        let id = self.policy()?;
-        let policy = Policy::parse(blob(used, id.length)).ok();
+        self.policy()?;
+        let policy = Policy::parse(blob(used, self.used().length)).ok();
         if policy.is_none() {
             log!(error, "the policy has gone bad in its slot");
             *self.used_mut() = Known::without_policy(SlotState::Refused);
@@ -317,21 +398,53 @@ impl Store {
         log!(info, "the policy is proven");
     }
 
-    /// Clears the free slot's record and makes it ready for a policy of so many bytes.
-    pub fn begin(&mut self, spare: &mut impl PolicyFlash, length: u32) -> Report<'static> {
-        self.upload = None;
-        let capacity = spare.bytes().len().saturating_sub(RECORD_AREA);
-        if length as usize > capacity {
-            return TOO_LONG;
+    /// Checks what is offered; if the node would take it, clears the free slot's record and makes it
+    /// ready. What is under way already goes on where it was.
+    pub fn begin<S: PolicyFlash>(
+        &mut self,
+        used: &S,
+        spare: &mut S,
+        manifest: &[u8],
+        signature: &[u8],
+    ) -> Result<Report<'static>, Refusal> {
+        if let Some(upload) = &mut self.upload
+            && upload.manifest == manifest
+            && upload.signature == signature
+        {
+            upload.touch();
+            return Ok(Report::Stored {
+                next: upload.next(),
+            });
         }
-        *self.spare_mut() = Known::EMPTY;
-        match Upload::begin(spare, length) {
-            Ok(upload) => {
-                self.upload = Some(upload);
-                Report::Stored { next: 0 }
+        let journal = self.journal.as_ref();
+        let is_revoked = |key| journal.is_some_and(|journal| journal.has_revoked(key));
+        let offered = self.terms.manifest(manifest, signature, is_revoked)?;
+        if self.terms.keys.guard_policies() {
+            let (counter, newest) = (offered.counter, self.counter());
+            if counter <= newest {
+                return Err(Refusal::Old { counter, newest });
             }
-            Err(_) => FLASH,
+            if !offered.repurposes && self.active.is_some() {
+                let record = Record::read(used).ok_or(Refusal::Flash)?;
+                let runs = Manifest::read(&record.manifest).map_err(Refusal::Manifest)?;
+                if runs.problem != offered.problem {
+                    return Err(Refusal::Problem);
+                }
+            }
         }
+        let capacity = spare.bytes().len().saturating_sub(RECORD_AREA);
+        if offered.length as usize > capacity {
+            return Err(Refusal::TooLong);
+        }
+        let (Ok(kept), Ok(signature)) = (Vec::from_slice(manifest), Vec::from_slice(signature))
+        else {
+            return Err(Refusal::Manifest(trust::ManifestFault::Unreadable));
+        };
+        self.upload = None;
+        *self.spare_mut() = Known::EMPTY;
+        let upload = Upload::begin(spare, kept, signature, offered.length);
+        self.upload = Some(upload.map_err(|_| Refusal::Flash)?);
+        Ok(Report::Stored { next: 0 })
     }
 
     /// Takes a chunk of the upload under way.
@@ -363,46 +476,51 @@ impl Store {
     }
 
     /// Checks what was uploaded and, if it is good, makes it the policy that runs: the free slot is
-    /// the used one from now on. What is refused stays, to be committed with another signature.
-    pub async fn commit(
+    /// the used one from now on.
+    pub async fn commit<S: PolicyFlash>(
         &mut self,
-        spare: &mut impl PolicyFlash,
-        signature: &[u8],
+        spare: &mut S,
+        journal_flash: &mut S,
         workspace: &mut [f32; WORKSPACE],
     ) -> Result<(), Refusal> {
         let upload = self.upload.as_ref().ok_or(Refusal::NoUpload)?;
         let length = upload.length()?;
-        let key = self.key.as_ref();
-        let blob = blob(spare, length);
-        let policy = admit(blob, signature, key, workspace).await?;
-        let Ok(signature) = Vec::from_slice(signature) else {
-            return Err(Refusal::Signature(crate::signature::Fault::Length {
-                found: signature.len(),
-            }));
-        };
+        // Checked when the upload began.
+        let offered = Manifest::read(&upload.manifest).map_err(Refusal::Manifest)?;
+        let uploaded = blob(spare, length);
+        if name_of(uploaded).await != offered.policy {
+            // Another attempt begins at its beginning.
+            self.upload = None;
+            return Err(Refusal::NotAsNamed);
+        }
+        try_out(uploaded, offered.problem, workspace)?;
+        let (policy, counter, revokes) = (offered.policy, offered.counter, offered.revokes);
         let [first, second] = &self.known;
         let generation = first.generation.max(second.generation).saturating_add(1);
         let record = Record {
             magic: MAGIC,
             generation,
-            policy,
-            signature,
+            manifest: upload.manifest.clone(),
+            signature: upload.signature.clone(),
         };
-        if record.write(spare).is_none() {
-            // Half a record cannot be written over.
-            self.upload = None;
-            return Err(Refusal::Flash);
+        // Whatever becomes of it, half a record cannot be written over.
+        self.upload = None;
+        record.write(spare).ok_or(Refusal::Flash)?;
+        if let (Some(journal), true) = (&mut self.journal, self.terms.keys.guard_policies()) {
+            enter(journal, journal_flash, counter, revokes);
         }
+        let written = 1 - self.used_slot();
         *self.spare_mut() = Known {
             slot: Slot {
                 policy: Some(policy),
                 state: SlotState::OnTrial,
             },
+            length,
             generation,
+            counter,
             tries: 0,
         };
-        self.active = Some(if self.active == Some(0) { 1 } else { 0 });
-        self.upload = None;
+        self.active = Some(written);
         self.marked = false;
         log!(info, "runs {}", policy);
         Ok(())
@@ -411,9 +529,6 @@ impl Store {
 
 const NO_UPLOAD: Report<'static> = Report::Rejected {
     reason: "no upload under way: begin one first",
-};
-const TOO_LONG: Report<'static> = Report::Rejected {
-    reason: "the policy does not fit the node's slot",
 };
 const FLASH: Report<'static> = Report::Rejected {
     reason: "the node's policy memory failed",

@@ -3,6 +3,8 @@
 use agent_core::message::Report;
 use embassy_time::{Duration, Instant};
 use embedded_storage::nor_flash::NorFlash;
+use heapless::Vec;
+use trust::manifest::MANIFEST;
 
 use crate::{
     admit::Refusal,
@@ -17,6 +19,9 @@ pub const STALL: Duration = Duration::from_secs(5);
 /// Sectors are erased one by one as it reaches them, so that the node is never away from its agent
 /// for longer than one of them takes.
 pub(crate) struct Upload {
+    /// What was said to come, and by whom.
+    pub manifest: Vec<u8, MANIFEST>,
+    pub signature: Vec<u8, 64>,
     length: u32,
     next: u32,
     /// Where in the slot the part that has not been erased begins.
@@ -29,9 +34,16 @@ pub(crate) struct Upload {
 
 impl Upload {
     /// Erases the record; the blob's sectors follow when they are needed.
-    pub fn begin<S: NorFlash>(flash: &mut S, length: u32) -> Result<Self, S::Error> {
+    pub fn begin<S: NorFlash>(
+        flash: &mut S,
+        manifest: Vec<u8, MANIFEST>,
+        signature: Vec<u8, 64>,
+        length: u32,
+    ) -> Result<Self, S::Error> {
         log!(info, "upload of {=u32} bytes", length);
         let mut upload = Self {
+            manifest,
+            signature,
             length,
             next: 0,
             erased: 0,
@@ -78,6 +90,16 @@ impl Upload {
                 length: self.length,
             }),
         }
+    }
+
+    /// Where it goes on.
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Takes note that its host is there.
+    pub fn touch(&mut self) {
+        self.touched = Instant::now();
     }
 
     /// Whether its host has not been heard of for too long.

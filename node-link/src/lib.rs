@@ -9,7 +9,8 @@
 //! 3. An [`EmulatedBoard`] is the process at the other end, where there is one: it is killed, hung,
 //!    restarted and reset like a board on a bench.
 //!
-//! What a node logs is made readable by [`device_log`].
+//! What a node logs is made readable by [`device_log`]; [`keys`] are files for nodes that obey not
+//! everybody and run not everybody's policies.
 //!
 //! Every call is bounded in time, whoever is at the other end and whatever they send, and none waits
 //! by looking again and again. What a node says is made fit for a terminal where it comes in.
@@ -18,16 +19,20 @@
 
 pub mod device_log;
 pub mod emulated;
+pub mod keys;
 pub mod serial;
 pub mod session;
 pub mod tcp;
 pub mod unreliable;
 
+mod guarded;
 mod leash;
+mod offer;
 mod plain_text;
 mod stream;
 
 pub use emulated::{BoardError, BoardOptions, Clock, EmulatedBoard, Machine};
+pub use offer::Offer;
 pub use session::{LinkCounters, NodeStatus, Session, SessionError, UploadLimit};
 
 use std::{io, time::Instant};

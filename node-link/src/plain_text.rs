@@ -30,6 +30,7 @@ pub fn of_report<'t>(report: Report<'_>, text: &'t mut String) -> Report<'t> {
         Report::Hello(hello) => Report::Hello(hello),
         Report::Stored { next } => Report::Stored { next },
         Report::Action { action, ticks } => Report::Action { action, ticks },
+        Report::Challenge { nonce } => Report::Challenge { nonce },
         Report::PolicyRefused { reason } => {
             *text = plain(reason, TEXT);
             Report::PolicyRefused { reason: text }
@@ -39,14 +40,21 @@ pub fn of_report<'t>(report: Report<'_>, text: &'t mut String) -> Report<'t> {
             Report::Rejected { reason: text }
         }
         Report::Status(status) => {
-            let [board, firmware, last_words] =
-                [status.board, status.firmware, status.last_words].map(|text| plain(text, TEXT));
-            *text = [&*board, &firmware, &last_words].concat();
+            let said = [
+                status.board,
+                status.firmware,
+                status.fleet,
+                status.last_words,
+            ];
+            let [board, firmware, fleet, last_words] = said.map(|text| plain(text, TEXT));
+            *text = [&*board, &firmware, &fleet, &last_words].concat();
             let (board, rest) = text.split_at(board.len());
-            let (firmware, last_words) = rest.split_at(firmware.len());
+            let (firmware, rest) = rest.split_at(firmware.len());
+            let (fleet, last_words) = rest.split_at(fleet.len());
             Report::Status(Status {
                 board,
                 firmware,
+                fleet,
                 last_words,
                 ..status
             })

@@ -6,15 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agent_core::{
-    message::{
-        CHUNK, COMMAND_FRAME, Command, Counters, FrameError, FrameReader, Hello, History, PROTOCOL,
-        PolicyId, Report, Slot, SlotState, Status, UNASKED, decode_frame, encode_frame,
-    },
-    policy::Policy,
+use agent_core::message::{
+    CHUNK, COMMAND_FRAME, Command, Counters, Frame, FrameError, FrameReader, Hello, History,
+    PROTOCOL, PolicyId, Report, Slot, SlotState, Status, UNASKED, encode_frame, encode_sealed,
+    message,
 };
+use trust::{Grant, Rights};
 
-use crate::{OVERDUE, Transport, plain_text};
+use crate::{OVERDUE, Offer, Transport, guarded::Guarded, plain_text};
 
 /// Longest frame taken; more than any node sends.
 const REPORT_FRAME: usize = 1024;
@@ -58,6 +57,18 @@ pub enum SessionError {
     /// The command is longer than a node's frame buffer.
     #[error("the command is longer than the {COMMAND_FRAME} bytes that a node takes")]
     CommandTooLong,
+    /// No session is open with a node that asks for a key.
+    #[error("no session is open with the node: say hello first")]
+    NotOpen,
+    /// The node asks for a key, and none was given.
+    #[error("the node obeys only hosts that have a key of its link: give one with --link-key")]
+    KeyNeeded,
+    /// The node has a key, and not this one.
+    #[error(
+        "the node's key is another than the one given: it belongs to another fleet, or the key was \
+         made for other rights"
+    )]
+    WrongKey,
     /// The node cannot carry out the command, with its reason.
     #[error("the node cannot do that: {0}")]
     Rejected(String),
@@ -66,8 +77,7 @@ pub enum SessionError {
     Refused(String),
     /// The node started anew in the middle of it.
     #[error(
-        "the node restarted while it was given a policy: ask for its status, which tells why, and \
-         upload it again"
+        "the node restarted in the middle of it: ask for its status, which tells why, and try again"
     )]
     Restarted,
     /// The node's answers to an upload cannot be true.
@@ -99,7 +109,7 @@ pub struct LinkCounters {
     pub resent: u64,
     /// Reports received.
     pub received: u64,
-    /// Frames that were none, or too long.
+    /// Frames that were none, or too long, or bore no proof where one is asked for.
     pub damaged: u64,
     /// Answers to other commands than the last one: they came late, or twice.
     pub late: u64,
@@ -117,10 +127,14 @@ pub struct NodeStatus {
     pub board: String,
     /// Version of its image.
     pub firmware: String,
+    /// The fleet that it belongs to; empty for none.
+    pub fleet: String,
     /// The slot whose policy it runs.
     pub active: Option<u8>,
     /// What lies in its slots.
     pub slots: [Slot; 2],
+    /// The highest counter of a manifest that it has taken.
+    pub counter: u64,
     /// How it has fared since its power came on.
     pub history: History,
     /// What it said at its last panic or fault; empty if there was none.
@@ -145,8 +159,10 @@ impl From<Status<'_>> for NodeStatus {
         Self {
             board: status.board.to_owned(),
             firmware: status.firmware.to_owned(),
+            fleet: status.fleet.to_owned(),
             active: status.active,
             slots: status.slots,
+            counter: status.counter,
             history: status.history,
             last_words: status.last_words.to_owned(),
             counters: status.counters,
@@ -162,9 +178,12 @@ pub struct Session {
     chunk: [u8; 512],
     /// What of `chunk` has not been looked at.
     unread: Range<usize>,
-    /// The frame of the report last received, still encoded.
+    /// The report last received, still encoded, and its number.
     report: Vec<u8>,
-    /// What people may read of it.
+    report_number: u32,
+    /// The frame last received.
+    bytes: Vec<u8>,
+    /// What people may read of a report.
     text: String,
     /// The frame of the last command, after a zero that ends whatever may be on the line.
     command: Vec<u8>,
@@ -173,6 +192,8 @@ pub struct Session {
     cut: bool,
     counters: LinkCounters,
     last_start: Option<Hello>,
+    /// To a node that has been given a key.
+    guarded: Option<Guarded>,
 }
 
 impl Session {
@@ -184,13 +205,28 @@ impl Session {
             chunk: [0; 512],
             unread: 0..0,
             report: Vec::new(),
+            report_number: UNASKED,
+            bytes: Vec::new(),
             text: String::new(),
             command: vec![0],
             number: UNASKED,
             cut: true,
             counters: LinkCounters::default(),
             last_start: None,
+            guarded: None,
         }
+    }
+
+    /// The same session with a key of the node's link: from the next [`hello`](Self::hello) on, which
+    /// both sides prove themselves in, commands are sealed, and what is not proven is not heard.
+    pub fn with_key(mut self, grant: Grant) -> Self {
+        self.guarded = Some(Guarded::new(grant));
+        self
+    }
+
+    /// What the key is good for; everything if there is none and the node asks for none.
+    pub fn rights(&self) -> Option<Rights> {
+        self.guarded.as_ref().map(Guarded::rights)
     }
 
     /// The same session with something in between: a line with faults, a recorder.
@@ -202,13 +238,23 @@ impl Session {
     /// Numbers a command and sends it; returns the number, which its answer will have.
     pub fn send(&mut self, command: &Command<'_>) -> Result<u32, SessionError> {
         let number = match self.number.wrapping_add(1) {
+            // No two frames are sealed under the same number: the greeting begins another session.
+            UNASKED if self.guarded.is_some() && *command != Command::Hello => {
+                return Err(SessionError::NotOpen);
+            }
             UNASKED => UNASKED + 1,
             next => next,
         };
-        self.command.resize(1 + COMMAND_FRAME, 0);
-        let frame = encode_frame(number, command, &mut self.command[1..]);
-        let length = frame.map_err(|_| SessionError::CommandTooLong)?.len();
-        self.command.truncate(1 + length);
+        match (&mut self.guarded, command) {
+            (Some(guarded), Command::Hello) => {
+                let open = guarded.open(number, false)?;
+                self.encode(number, &open, false)?;
+            }
+            (guarded, command) => {
+                let sealed = guarded.is_some();
+                self.encode(number, command, sealed)?;
+            }
+        }
         self.number = number;
         self.counters.sent += 1;
         self.put(usize::from(!self.cut))?;
@@ -218,6 +264,28 @@ impl Session {
     /// The number of the last command, which its answer will have.
     pub fn last_number(&self) -> u32 {
         self.number
+    }
+
+    /// Makes the frame of a command.
+    fn encode(
+        &mut self,
+        number: u32,
+        command: &Command<'_>,
+        sealed: bool,
+    ) -> Result<(), SessionError> {
+        self.command.resize(1 + COMMAND_FRAME, 0);
+        let room = &mut self.command[1..];
+        let frame = match sealed {
+            false => encode_frame(number, command, room),
+            true => {
+                let key = self.guarded.as_ref().and_then(Guarded::key);
+                let key = key.ok_or(SessionError::NotOpen)?;
+                encode_sealed(number, command, &key.commands(), room)
+            }
+        };
+        let length = frame.map_err(|_| SessionError::CommandTooLong)?.len();
+        self.command.truncate(1 + length);
+        Ok(())
     }
 
     /// Sends the last command again, as it was: a node that has had it answers as before.
@@ -255,8 +323,9 @@ impl Session {
     /// The report last received, its texts made fit to be shown: this is where they come in.
     fn last_report(&mut self) -> Option<(u32, Report<'_>)> {
         // It was decoded once already, on its way.
-        let (number, report) = decode_frame(&mut self.report).ok()?;
-        Some((number, plain_text::of_report(report, &mut self.text)))
+        let report = message(&self.report).ok()?;
+        let report = plain_text::of_report(report, &mut self.text);
+        Some((self.report_number, report))
     }
 
     /// Sends a command and waits for its answer, and sends it again a few times while none comes.
@@ -266,6 +335,7 @@ impl Session {
         patience: Duration,
     ) -> Result<Report<'_>, SessionError> {
         let number = self.send(command)?;
+        let starts = self.counters.starts;
         let given_up = Instant::now() + patience;
         let (answer, mut wait) = match command {
             // Answered by the start itself, which takes a while; another one would undo it.
@@ -276,6 +346,15 @@ impl Session {
             let until = (Instant::now() + wait).min(given_up);
             if self.wait_for(answer, until)? {
                 break;
+            }
+            if let Some(guarded) = &self.guarded {
+                if self.counters.starts != starts {
+                    // What was asked, was asked in a session that is no more.
+                    return Err(SessionError::Restarted);
+                }
+                if until == given_up && guarded.met_a_stranger() {
+                    return Err(SessionError::WrongKey);
+                }
             }
             if until == given_up {
                 return Err(SessionError::Timeout(patience));
@@ -312,32 +391,33 @@ impl Session {
         }
     }
 
-    /// Uploads a policy, with its signature or none, and arms the node with it. `progress` is told
-    /// how many bytes have arrived.
+    /// Uploads a policy and arms the node with it. `progress` is told how many bytes have arrived.
     pub fn upload(
         &mut self,
-        policy: &[u8],
-        signature: &[u8],
+        offer: &Offer,
         progress: &mut dyn FnMut(usize),
     ) -> Result<Hello, SessionError> {
-        let limit = UploadLimit::generous(policy.len());
-        self.upload_within(limit, policy, signature, progress)
+        let limit = UploadLimit::generous(offer.blob.len());
+        self.upload_within(limit, offer, progress)
     }
 
     /// [`upload`](Self::upload) with limits of the caller's.
     pub fn upload_within(
         &mut self,
         limit: UploadLimit,
-        policy: &[u8],
-        signature: &[u8],
+        offer: &Offer,
         progress: &mut dyn FnMut(usize),
     ) -> Result<Hello, SessionError> {
+        let policy = &*offer.blob;
         let starts = self.counters.starts;
         let clock = limit.begin();
-        let length = u32::try_from(policy.len()).unwrap_or(u32::MAX);
-        let begin = Command::PolicyBegin { length };
-        let mut next = self.stored(&begin, 0, starts, &clock)?;
-        let (mut sent, mut again) = (0, 0);
+        let begin = Command::PolicyBegin {
+            manifest: &offer.manifest,
+            signature: &offer.signature,
+        };
+        // A node goes on with what it has of the same policy.
+        let mut next = self.stored(&begin, policy.len(), starts, &clock)?;
+        let (mut sent, mut again) = (next, 0);
         while next < policy.len() {
             let end = policy.len().min(next + CHUNK);
             let offset = next as u32;
@@ -356,15 +436,14 @@ impl Session {
             }
             progress(next);
         }
-        let commit = Command::PolicyCommit { signature };
-        let armed = match self.ask(&commit, clock.patience()?) {
+        let armed = match self.ask(&Command::PolicyCommit, clock.patience()?) {
             Ok(Report::Hello(hello)) => Ok(hello),
             Ok(Report::PolicyRefused { reason }) => Err(SessionError::Refused(reason.to_owned())),
             Ok(report) => Err(unexpected("the end of the upload", &report)),
             Err(error) => Err(error),
         };
         let hello = self.unless_restarted(starts, armed)?;
-        self.check_armed(&hello, policy, &clock)?;
+        self.check_armed(&hello, offer, &clock)?;
         Ok(hello)
     }
 
@@ -395,12 +474,12 @@ impl Session {
     fn check_armed(
         &mut self,
         hello: &Hello,
-        policy: &[u8],
+        offer: &Offer,
         clock: &UploadClock,
     ) -> Result<(), SessionError> {
         let wrong = |what: &str| Err(SessionError::Upload(what.to_owned()));
-        let id: Option<PolicyId> = Policy::parse(policy).ok().map(|policy| policy.id());
-        if id.is_none() || hello.policy != id {
+        let id = Some(offer.id);
+        if hello.policy != id {
             return wrong("at its end the node names another policy than was sent");
         }
         let status = self.status(clock.patience()?)?;
@@ -461,32 +540,20 @@ impl Session {
     fn next_report(&mut self, deadline: Instant) -> Result<Option<u32>, SessionError> {
         let mut overdue = 0;
         loop {
-            for at in self.unread.by_ref() {
+            while let Some(at) = self.unread.next() {
                 let Some(frame) = self.frames.push(self.chunk[at]) else {
                     continue;
                 };
-                let decoded = frame.and_then(|frame| {
-                    self.report.clear();
-                    self.report.extend_from_slice(frame);
-                    decode_frame::<Report>(frame)
+                let mut bytes = std::mem::take(&mut self.bytes);
+                let frame = frame.and_then(|frame| {
+                    bytes.clear();
+                    bytes.extend_from_slice(frame);
+                    Frame::read(&mut bytes)
                 });
-                match decoded {
-                    Ok((number, report)) => {
-                        self.counters.received += 1;
-                        if number == UNASKED {
-                            if let Report::Hello(hello) = report {
-                                self.counters.starts += 1;
-                                self.last_start = Some(hello);
-                            }
-                        } else if number != self.number {
-                            self.counters.late += 1;
-                        }
-                        return Ok(Some(number));
-                    }
-                    Err(FrameError::Protocol { theirs }) => {
-                        return Err(SessionError::Protocol { node: theirs });
-                    }
-                    Err(_) => self.counters.damaged += 1,
+                let taken = self.take_in(frame);
+                self.bytes = bytes;
+                if let Some(number) = taken? {
+                    return Ok(Some(number));
                 }
             }
             if overdue == OVERDUE {
@@ -499,6 +566,97 @@ impl Session {
             overdue += usize::from(Instant::now() >= deadline);
             self.unread = 0..length;
         }
+    }
+}
+
+impl Session {
+    /// Takes what came in; the number if it is a report that is to be heard.
+    fn take_in(&mut self, frame: Result<Frame, FrameError>) -> Result<Option<u32>, SessionError> {
+        let (number, body, is_proven) = match frame {
+            Ok(Frame::Plain { number, body }) => (number, body, false),
+            Ok(Frame::Sealed(frame)) => {
+                let Some(guarded) = &mut self.guarded else {
+                    self.counters.damaged += 1;
+                    return Ok(None);
+                };
+                if frame.number == UNASKED && guarded.take_challenge(&frame) {
+                    let greeting = guarded.greeting();
+                    self.encode(greeting, &Command::Hello, true)?;
+                    self.put(0)?;
+                    return Ok(None);
+                }
+                match guarded.proven(&frame) {
+                    Some(body) => (frame.number, body, true),
+                    None => {
+                        self.counters.damaged += 1;
+                        return Ok(None);
+                    }
+                }
+            }
+            Err(FrameError::Protocol { theirs }) => {
+                return Err(SessionError::Protocol { node: theirs });
+            }
+            Err(_) => {
+                self.counters.damaged += 1;
+                return Ok(None);
+            }
+        };
+        let Ok(report) = message::<Report>(body) else {
+            self.counters.damaged += 1;
+            return Ok(None);
+        };
+        let mut number = number;
+        match (&mut self.guarded, report) {
+            (Some(guarded), Report::Hello(hello)) if is_proven && number == guarded.greeting() => {
+                let (has_restarted, unasked) = guarded.greeted();
+                if has_restarted {
+                    self.counters.starts += 1;
+                    self.last_start = Some(hello);
+                }
+                match unasked {
+                    // It has not started: somebody said so who is not the node.
+                    true if !has_restarted => return Ok(None),
+                    true => number = UNASKED,
+                    false => {}
+                }
+            }
+            (Some(_), _) if is_proven => {}
+            // That there is no key to be opened with; whoever says so, there is nothing to be had.
+            (Some(guarded), Report::Rejected { .. }) if number == guarded.greeting() => {}
+            (Some(guarded), Report::Hello(_)) if number == UNASKED && guarded.heeds_notice() => {
+                return self.look_into_start();
+            }
+            (Some(_), _) => {
+                self.counters.damaged += 1;
+                return Ok(None);
+            }
+            (None, Report::Hello(hello)) if number == UNASKED => {
+                self.counters.starts += 1;
+                self.last_start = Some(hello);
+            }
+            (None, _) => {}
+        }
+        self.counters.received += 1;
+        if number != UNASKED && number != self.number {
+            self.counters.late += 1;
+        }
+        self.report.clear();
+        self.report.extend_from_slice(body);
+        self.report_number = number;
+        Ok(Some(number))
+    }
+
+    /// Asks a node, which is said to have started, for another session: if it has, it knows nothing of
+    /// the one before.
+    fn look_into_start(&mut self) -> Result<Option<u32>, SessionError> {
+        let greeting = self.number.wrapping_add(1).max(UNASKED + 1);
+        if let Some(guarded) = &mut self.guarded {
+            let open = guarded.open(greeting, true)?;
+            self.encode(greeting, &open, false)?;
+            self.number = greeting;
+            self.put(0)?;
+        }
+        Ok(None)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Serial ports as pseudo-terminals: opened, taken, unplugged.
 
 use agent_core::message::{
-    Command, FrameReader, Hello, Report, ResetCause, decode_frame, encode_frame,
+    Command, FrameReader, Guard, Hello, Report, ResetCause, decode_frame, encode_frame,
 };
 use node_link::{
     Session, SessionError,
@@ -21,6 +21,10 @@ const HELLO: Hello = Hello {
     policy: None,
     reset: ResetCause::External,
     boots: 3,
+    guard: Guard {
+        link: false,
+        policies: false,
+    },
 };
 
 /// A port and the end at which the board would be.

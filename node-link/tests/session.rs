@@ -1,10 +1,10 @@
 //! A session against nodes that misbehave, over a connection that is real.
 
 use agent_core::message::{
-    Command, Counters, FrameReader, Hello, History, Mishap, PROTOCOL, Report, ResetCause, Slot,
-    SlotState, Status, UNASKED, decode_frame, encode_frame,
+    Command, Counters, FrameReader, Guard, Hello, History, Mishap, PROTOCOL, Report, ResetCause,
+    Slot, SlotState, Status, UNASKED, decode_frame, encode_frame,
 };
-use node_link::{Session, SessionError, UploadLimit, tcp};
+use node_link::{Offer, Session, SessionError, UploadLimit, tcp};
 use std::{
     io::{Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
@@ -19,6 +19,10 @@ const HELLO: Hello = Hello {
     policy: None,
     reset: ResetCause::PowerOn,
     boots: 1,
+    guard: Guard {
+        link: false,
+        policies: false,
+    },
 };
 
 fn frame(number: u32, report: &Report) -> Vec<u8> {
@@ -185,9 +189,9 @@ fn a_node_of_another_protocol_is_told_by_its_version() {
         line.put(&[0]);
     }));
     let error = session.hello(PATIENCE).unwrap_err();
-    assert!(matches!(error, SessionError::Protocol { node: 4 }));
+    assert!(matches!(error, SessionError::Protocol { node: 5 }));
     let message = error.to_string();
-    assert!(message.contains("protocol 4"), "{message}");
+    assert!(message.contains("protocol 5"), "{message}");
     assert!(message.contains("cargo xtask firmware build"), "{message}");
 }
 
@@ -236,7 +240,7 @@ fn an_upload_that_a_restart_has_interrupted_is_named_as_such() {
             let reason = "no upload under way";
             line.answer(number, Report::Rejected { reason });
         }
-        Command::PolicyCommit { .. } => {
+        Command::PolicyCommit => {
             line.answer(UNASKED, Report::Hello(HELLO));
             line.answer(number, Report::Hello(HELLO));
         }
@@ -245,7 +249,7 @@ fn an_upload_that_a_restart_has_interrupted_is_named_as_such() {
     session.hello(PATIENCE).unwrap();
     // In the middle of it, and at its end.
     for policy in [&[1; 600][..], &[]] {
-        let refused = session.upload(policy, &[], &mut |_| ());
+        let refused = session.upload(&Offer::unsigned(policy), &mut |_| ());
         assert!(matches!(refused, Err(SessionError::Restarted)));
     }
 }
@@ -256,8 +260,11 @@ fn an_upload_arrives_in_order_and_its_refusal_tells_the_nodes_reason() {
     let expected = policy.clone();
     let mut arrived: Vec<u8> = Vec::new();
     let mut session = session(&node(move |line, number, command| match command {
-        Command::PolicyBegin { length } => {
-            assert_eq!(length as usize, expected.len());
+        Command::PolicyBegin {
+            manifest,
+            signature,
+        } => {
+            assert_eq!((manifest, signature), (&[8; 20][..], &[9; 64][..]));
             line.answer(number, Report::Stored { next: 0 });
         }
         Command::PolicyChunk { offset, bytes } => {
@@ -266,8 +273,7 @@ fn an_upload_arrives_in_order_and_its_refusal_tells_the_nodes_reason() {
             let next = arrived.len() as u32;
             line.answer(number, Report::Stored { next });
         }
-        Command::PolicyCommit { signature } => {
-            assert_eq!(signature, [9; 64]);
+        Command::PolicyCommit => {
             assert_eq!(arrived, expected);
             let reason = "signed by somebody else";
             line.answer(number, Report::PolicyRefused { reason });
@@ -276,7 +282,9 @@ fn an_upload_arrives_in_order_and_its_refusal_tells_the_nodes_reason() {
     }));
     session.hello(PATIENCE).unwrap();
     let mut progress = Vec::new();
-    let refused = session.upload(&policy, &[9; 64], &mut |bytes| progress.push(bytes));
+    let refused = session.upload(&Offer::signed(&policy, &[8; 20], &[9; 64]), &mut |bytes| {
+        progress.push(bytes)
+    });
     let message = refused.unwrap_err().to_string();
     assert!(message.contains("signed by somebody else"), "{message}");
     // Chunks of 512.
@@ -313,7 +321,9 @@ fn upload_to(answer: impl Fn(&Command) -> Report<'static> + Send + 'static) -> (
     let mut session = session(&node(move |line, number, command| {
         line.answer(number, answer(&command));
     }));
-    let error = session.upload(&[7; 20_000], &[], &mut |_| ()).unwrap_err();
+    let error = session
+        .upload(&Offer::unsigned(&[7; 20_000]), &mut |_| ())
+        .unwrap_err();
     (error.to_string(), session.counters().sent)
 }
 
@@ -336,11 +346,23 @@ fn an_upload_without_progress_is_given_up() {
 
 #[test]
 fn a_node_cannot_have_more_of_an_upload_than_was_sent() {
-    for next in [1, 20_000, u32::MAX] {
+    // A node may have a part of it from before, but not more than there is.
+    for next in [20_001, u32::MAX] {
         let (error, sent) = upload_to(move |_| Report::Stored { next });
-        assert!(error.contains(&format!("{next} bytes, of 0")), "{error}");
+        assert!(
+            error.contains(&format!("{next} bytes, of 20000")),
+            "{error}"
+        );
         assert_eq!(sent, 1);
     }
+    let (error, sent) = upload_to(move |command| Report::Stored {
+        next: match command {
+            Command::PolicyBegin { .. } => 0,
+            _ => 513,
+        },
+    });
+    assert!(error.contains("513 bytes, of 512"), "{error}");
+    assert_eq!(sent, 2);
 }
 
 #[test]
@@ -371,7 +393,7 @@ fn an_upload_is_bounded_as_a_whole() {
     };
     let policy = [7; 100_000];
     let start = Instant::now();
-    let error = session.upload_within(limit, &policy, &[], &mut |_| ());
+    let error = session.upload_within(limit, &Offer::unsigned(&policy), &mut |_| ());
     // The time ran out between two pieces, or while one was waited for.
     let error = error.unwrap_err();
     assert!(
@@ -439,8 +461,10 @@ fn status(text: &str) -> Report<'_> {
     Report::Status(Status {
         board: text,
         firmware: text,
+        fleet: "",
         active: None,
         slots: [slot; 2],
+        counter: 0,
         history: History {
             reset: ResetCause::PowerOn,
             boots: 1,

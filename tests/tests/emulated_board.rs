@@ -4,14 +4,14 @@
 
 use agent_core::agent::{Action, AgentState, Mode};
 use agent_core::message::{Command, Observation, Overview, Patch, Report, Samples, Span};
-use agent_core::policy::{Encoding, Policy};
+use agent_core::policy::Encoding;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::ClosedLoop;
 use agent_sim::link::{Link, LinkError};
 use agent_sim::sense::View;
 use agent_sim::swarm::Swarm;
 use artifacts::policy_file::PolicyFile;
-use node_link::{BoardOptions, EmulatedBoard, Machine, Session};
+use node_link::{BoardOptions, EmulatedBoard, Machine, Offer, Session};
 use problem::Problem;
 use problem::published::by_name;
 use problem::random_field::episode_rng;
@@ -168,8 +168,10 @@ fn the_other_cores_give_the_same_bits_too() {
 /// One agent on the board and on the host, shown the same.
 fn compare(node: &mut Session, file: &PolicyFile, patches: u32, modes: &mut BTreeSet<String>) {
     let policy = file.parse().unwrap();
-    let hello = node.upload(file.bytes(), &[], &mut |_| ()).unwrap();
-    assert_eq!(hello.policy, Some(policy.id()));
+    let hello = node
+        .upload(&Offer::unsigned(file.bytes()), &mut |_| ())
+        .unwrap();
+    assert_eq!(hello.policy, Some(trust::policy_id(file.bytes())));
     let header = policy.header();
     let (sensing, limits) = (&header.sensing, &header.limits);
     let with_target = |cells| if sensing.target { cells } else { 0 };
@@ -260,7 +262,8 @@ fn a_closed_loop_over_the_board_is_the_in_process_one_bit_for_bit() {
     };
     let file = PolicyFile::shipped(problem()).unwrap();
     let policy = file.policy(problem()).unwrap();
-    node.upload(file.bytes(), &[], &mut |_| ()).unwrap();
+    node.upload(&Offer::unsigned(file.bytes()), &mut |_| ())
+        .unwrap();
     let episode = (problem().draw)(problem(), &mut episode_rng(3, 0));
     let steps = 100;
 
@@ -300,7 +303,7 @@ fn a_board_refuses_damaged_policies_and_survives_garbage() {
     let middle = damaged.len() / 2;
     damaged[middle] ^= 1;
     let mut refusal = |bytes: &[u8]| {
-        let refused = node.upload(bytes, &[], &mut |_| ());
+        let refused = node.upload(&Offer::unsigned(bytes), &mut |_| ());
         refused.unwrap_err().to_string()
     };
     let error = refusal(&damaged);
@@ -313,7 +316,8 @@ fn a_board_refuses_damaged_policies_and_survives_garbage() {
     rng.fill_bytes(&mut garbage);
     // No zero-free run is a valid frame: its CRC would have to fit.
     node.send_bytes(&garbage).unwrap();
-    let hello = node.upload(file.bytes(), &[], &mut |_| ()).unwrap();
-    let policy = Policy::parse(file.bytes()).unwrap();
-    assert_eq!(hello.policy, Some(policy.id()));
+    let hello = node
+        .upload(&Offer::unsigned(file.bytes()), &mut |_| ())
+        .unwrap();
+    assert_eq!(hello.policy, Some(trust::policy_id(file.bytes())));
 }

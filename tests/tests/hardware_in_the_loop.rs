@@ -6,6 +6,7 @@ use agent_sim::fault::Fault;
 use agent_sim::recording::Recording;
 use agent_sim::rig::{Boards, Images, Pace, Payload, Rig, Setup};
 use agent_sim::scenario::{ControllerKind, Scenario, Team};
+use node_link::Offer;
 use std::{
     env,
     io::{self, Write},
@@ -46,12 +47,11 @@ fn rig(team: &Team, images: PathBuf, patience: Duration) -> Rig {
     let setup = Setup {
         images: Images::Folder(images),
         flash: None,
-        payload: Some(Payload {
-            bytes: team.policy.as_ref().unwrap().bytes().into(),
-            id: policy.id(),
-            signature: [].into(),
-            late_us: policy.header().timing.late_us.into(),
-        }),
+        link_key: None,
+        payload: Some(Payload::new(
+            Offer::unsigned(team.policy.as_ref().unwrap().bytes()),
+            &policy,
+        )),
         pace: Pace::lock_step(PATIENCE),
         log: false,
         seed: team.seed,

@@ -190,7 +190,7 @@ pub fn describe(file: &PolicyFile, entries: &Entries) -> Result<String> {
     line("SHA-256", file.hash())?;
     line(
         "CRC-32",
-        format!("{:08x} over {} bytes", policy.id().crc, policy.id().length),
+        format!("{:08x} over {} bytes", policy.checksum(), policy.length()),
     )?;
     Ok(out)
 }

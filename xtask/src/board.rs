@@ -1,9 +1,13 @@
 //! The boards that there are images for.
 
+use anyhow::Result;
 use clap::ValueEnum;
 use std::process::Command;
 
-use crate::setup::{TARGET, TARGET_M33};
+use crate::{
+    setup::{TARGET, TARGET_M33},
+    throwaway,
+};
 
 /// A board, by the name of its feature in `firmware`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -92,12 +96,9 @@ pub struct Image {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plain,
-    Signed,
+    Keyed,
     Provoked,
 }
-
-/// The public key of RFC 8032's first example: any would do.
-const SOME_KEY: &str = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
 
 impl Image {
     /// The one to flash.
@@ -106,9 +107,10 @@ impl Image {
         Self { board, kind }
     }
 
-    /// The one with everything on, which is what is measured: it also checks signatures.
-    pub fn signed(board: Board) -> Self {
-        let kind = Kind::Signed;
+    /// The one with everything on, which is what is measured and what tests attack: it checks
+    /// signatures and seals, with keys that are made here and worth nothing.
+    pub fn keyed(board: Board) -> Self {
+        let kind = Kind::Keyed;
         Self { board, kind }
     }
 
@@ -122,7 +124,7 @@ impl Image {
     pub fn file_name(self) -> String {
         let suffix = match self.kind {
             Kind::Plain => "",
-            Kind::Signed => "-signed",
+            Kind::Keyed => "-throwaway-keys",
             Kind::Provoked => "-provoke",
         };
         format!("{}{suffix}.elf", self.board.name())
@@ -132,6 +134,7 @@ impl Image {
     pub fn variable(self) -> Option<&'static str> {
         match (self.board, self.kind) {
             (Board::An386, Kind::Plain) => Some("FIRMWARE_ELF"),
+            (Board::An386, Kind::Keyed) => Some("FIRMWARE_ELF_KEYED"),
             (Board::An386, Kind::Provoked) => Some("FIRMWARE_ELF_PROVOKE"),
             (Board::An500, Kind::Plain) => Some("FIRMWARE_ELF_AN500"),
             (Board::An500, Kind::Provoked) => Some("FIRMWARE_ELF_AN500_PROVOKE"),
@@ -142,17 +145,18 @@ impl Image {
     }
 
     /// Tells cargo what to build.
-    pub fn select(self, cargo: &mut Command) {
+    pub fn select(self, cargo: &mut Command) -> Result<()> {
         let mut features = self.board.name().to_owned();
         match self.kind {
             Kind::Plain => {}
-            Kind::Signed => {
-                cargo.env("POLICY_KEY", SOME_KEY);
+            Kind::Keyed => {
+                cargo.envs(throwaway::keys()?);
             }
             Kind::Provoked => features.push_str(",provoke"),
         }
         cargo
             .args(["--package", "firmware", "--bin", "firmware"])
             .args(["--profile", "firmware", "--features", &features]);
+        Ok(())
     }
 }

@@ -8,7 +8,16 @@ use std::{
     process::Command,
 };
 
-use crate::{c_library, command::succeed, firmware::root, peer, programs::Build, setup::Toolchain};
+use crate::{
+    board::{Board, Image},
+    c_library,
+    command::succeed,
+    firmware::{self, root},
+    peer,
+    programs::Build,
+    setup::Toolchain,
+    throwaway,
+};
 
 /// Where the node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -97,6 +106,9 @@ pub fn count_instructions(
 ) -> Result<()> {
     let mut count = endurance(build, "instructions")?;
     count.arg("--image").arg(image);
+    let keyed = firmware::build(toolchain, Image::keyed(Board::An386))?;
+    count.arg("--keyed").arg(keyed);
+    count.arg("--keys").arg(throwaway::folder());
     for policy in &options.policy {
         add(&mut count, "--policy", policy)?;
     }

@@ -34,7 +34,7 @@ pub fn target_folder() -> PathBuf {
 pub fn build(toolchain: &Toolchain, image: Image) -> Result<PathBuf> {
     let target = image.board.target();
     let mut cargo = toolchain.cargo_for(target, "build", &target_folder());
-    image.select(&mut cargo);
+    image.select(&mut cargo)?;
     // Which log lines are compiled in; those of a level that is off cost nothing.
     let level = env::var_os("DEFMT_LOG").unwrap_or("info".into());
     succeed(cargo.env("DEFMT_LOG", level))?;
@@ -54,7 +54,7 @@ pub fn build(toolchain: &Toolchain, image: Image) -> Result<PathBuf> {
 /// Lints an image's code, the board's part of which no host build compiles.
 pub fn lint(toolchain: &Toolchain, image: Image) -> Result<()> {
     let mut cargo = toolchain.cargo_for(image.board.target(), "clippy", &target_folder());
-    image.select(&mut cargo);
+    image.select(&mut cargo)?;
     succeed(cargo.args(["--", "-D", "warnings"]))
 }
 

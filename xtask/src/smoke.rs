@@ -198,6 +198,28 @@ const COMMANDS: &[(&str, Smoke)] = &[
         "agent-sim flash my.policy --link serial=/dev/ttyACM0 --key secret.key",
         OnBoard("agent-sim flash my.policy --link qemu=1 --key secret.key --image IMAGE"),
     ),
+    // docs/security.md
+    ("agent-sim key link.key --link", With("")),
+    (
+        "POLICY_KEY=<public key> LINK_KEY=$(cat link.key) NODE_FLEET=plant-7 cargo xtask firmware build --board pico2",
+        Stage("firmware for every board"),
+    ),
+    (
+        "agent-sim key operator.key --grant observe --from link.key",
+        With(""),
+    ),
+    (
+        "agent-sim sign my.policy --key secret.key --fleet plant-7 -o my.manifest",
+        With(""),
+    ),
+    (
+        "agent-sim flash my.policy --manifest my.manifest --link-key link.key --link serial=/dev/ttyACM0",
+        Stage("tests: boards"),
+    ),
+    (
+        "agent-sim run heat-1d --link serial=/dev/ttyACM0 --link-key operator.key",
+        Stage("tests: boards"),
+    ),
     // docs/policy-format.md
     ("trainer step my.policy", With("")),
     (

@@ -21,12 +21,15 @@ use crate::{
     fuzz::{self, Fuzzer},
     package, sanitize,
     setup::{self, Toolchain},
-    size, smoke,
+    size, smoke, throwaway,
 };
 
 /// How the tests find the example in C, small and fast; without it they skip what needs it, and
 /// say so.
 const EXAMPLES_VARIABLE: &str = "C_EXAMPLE_ELFS";
+
+/// Where tests find the secrets of the image with keys.
+const KEYS_VARIABLE: &str = "THROWAWAY_KEYS";
 
 /// How many patches of field the tests show each policy on an emulated board, and how many they do here
 /// unless told otherwise: each takes an emulator a thirtieth of a second.
@@ -340,9 +343,10 @@ impl Nodes {
     fn show(&self, tests: &mut Command) {
         tests.env_remove(EXAMPLES_VARIABLE);
         tests.envs(self.examples.iter().map(|found| (EXAMPLES_VARIABLE, found)));
-        for variable in tested().filter_map(Image::variable) {
+        for variable in tested().chain(complete()).filter_map(Image::variable) {
             tests.env_remove(variable);
         }
+        tests.env(KEYS_VARIABLE, throwaway::folder());
         let images = self.images.iter().flatten();
         tests.envs(images.filter_map(|(image, elf)| Some((image.variable()?, elf))));
     }
@@ -362,11 +366,16 @@ fn examples(log: &Log, toolchain: &Toolchain) -> Option<OsString> {
     built
 }
 
-/// The images that tests run: each emulated board's, to flash and to fail.
+/// The images that are built for tests alone: each emulated board's, to flash and to fail.
 fn tested() -> impl Iterator<Item = Image> {
     Board::EMULATED
         .into_iter()
         .flat_map(|board| [Image::of(board), Image::provoked(board)])
+}
+
+/// The images that have everything on.
+fn complete() -> impl Iterator<Item = Image> {
+    Board::ALL.into_iter().map(Image::keyed)
 }
 
 /// Builds and measures every image; returns those that tests run.
@@ -384,11 +393,13 @@ fn images(log: &Log, toolchain: &Toolchain) -> Option<Vec<(Image, PathBuf)>> {
     }
     let build = |image: Image| Ok((image, firmware::build(toolchain, image)?));
     let complete = log.stage("firmware for every board", || {
-        let images = Board::ALL.into_iter().map(Image::signed);
-        images.map(build).collect::<Result<Vec<_>>>()
+        complete().map(build).collect::<Result<Vec<_>>>()
     })?;
     log.stage("firmware size", || size::check_images(&complete));
-    log.stage("firmware for tests", || tested().map(build).collect())
+    log.stage("firmware for tests", || {
+        let built = complete.into_iter().map(Ok).chain(tested().map(build));
+        built.collect()
+    })
 }
 
 enum Outcome {

@@ -64,7 +64,7 @@ fn examine(blob: &Words, script: &mut Script) -> Result<(), PolicyError> {
         assert!(!sentence.is_empty());
     })?;
     assert_eq!(stated_length(bytes), Ok(bytes.len()));
-    assert_eq!(policy.id().length as usize, bytes.len());
+    assert_eq!(policy.length(), bytes.len());
     let header = policy.header();
     assert_eq!(header.workspace as usize, policy.workspace_len());
     let side = usize::from(header.sensing.window) + 2;
@@ -91,7 +91,7 @@ fn elsewhere(bytes: &[u8], offset: usize, parsed: &Result<Policy, PolicyError>) 
     let moved = Policy::parse(there);
     match (parsed, moved) {
         (_, Err(PolicyError::Misaligned)) => assert_ne!(offset % 4, 0),
-        (Ok(policy), Ok(moved)) => assert_eq!(policy.id(), moved.id()),
+        (Ok(policy), Ok(moved)) => assert_eq!(policy.checksum(), moved.checksum()),
         (parsed, moved) => assert_eq!(parsed.as_ref().err(), moved.as_ref().err()),
     }
 }

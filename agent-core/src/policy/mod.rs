@@ -21,7 +21,7 @@ pub use header::{
 
 use crate::conv::Plan;
 use crate::int8;
-use crate::message::{Observation, Overview, Patch, PolicyId, Samples, Span, frame_room};
+use crate::message::{Observation, Overview, Patch, Samples, Span, frame_room};
 use crate::net::{self, dense_len};
 use crate::observe;
 use crate::value::Value;
@@ -62,13 +62,23 @@ pub type Outputs<V = f32> = [V; 2 * MAX_MEMORY + 3];
 /// Floats of working memory that a blob states and that its network needs: what the refusal of its
 /// `workspace` leaves out, for people. None if its header is not valid.
 pub fn workspace(bytes: &[u8]) -> Option<[usize; 2]> {
+    let header = header_of(bytes)?;
+    let sizes = header.check().ok()?;
+    Some([header.workspace as usize, sizes.workspace()])
+}
+
+/// The problem that a blob says it is for, wherever in memory it lies and whatever else is wrong with it.
+pub fn problem(bytes: &[u8]) -> Option<&str> {
+    Some(header_of(bytes)?.problem.as_str())
+}
+
+fn header_of(bytes: &[u8]) -> Option<Header<'_>> {
     let prologue = Prologue::read(bytes).ok()?;
     let header = bytes.get(PROLOGUE..)?.get(..prologue.header as usize)?;
     let mut reader = Reader::new(header);
     let header = reader.header(prologue.format);
     reader.finish()?;
-    let sizes = header.check().ok()?;
-    Some([header.workspace as usize, sizes.workspace()])
+    Some(header)
 }
 
 /// A policy whose every size, limit and weight has been checked, borrowed from its bytes.
@@ -79,7 +89,8 @@ pub struct Policy<'a> {
     /// The probe's samples.
     probe: &'a [f32],
     pub(crate) sizes: Sizes,
-    id: PolicyId,
+    length: u32,
+    checksum: u32,
 }
 
 impl<'a> Policy<'a> {
@@ -164,10 +175,8 @@ impl<'a> Policy<'a> {
             weights,
             probe,
             sizes,
-            id: PolicyId {
-                length: prologue.total,
-                crc: prologue.crc,
-            },
+            length: prologue.total,
+            checksum: prologue.crc,
         })
     }
 
@@ -193,9 +202,15 @@ impl<'a> Policy<'a> {
         frame_room(cells * (1 + usize::from(sensing.target)))
     }
 
-    /// Length and checksum.
-    pub fn id(&self) -> PolicyId {
-        self.id
+    /// Bytes of the blob.
+    pub fn length(&self) -> usize {
+        self.length as usize
+    }
+
+    /// The CRC-32 in its prologue: tells damage, and names nothing. Its name is the SHA-256 of its
+    /// bytes ([`PolicyId`](crate::message::PolicyId)).
+    pub fn checksum(&self) -> u32 {
+        self.checksum
     }
 
     /// Multiply-accumulates of the layers in one step.

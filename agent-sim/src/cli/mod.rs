@@ -55,6 +55,8 @@ Examples:
   agent-sim eval ks-1d --set table                       score on the published test set
   agent-sim sweep fkpp-1d --agents 5..320 --episodes 50  error against the number of agents";
 
+// There is one of it, for as long as the program runs.
+#[expect(clippy::large_enum_variant)]
 #[derive(Subcommand)]
 enum Command {
     /// The shipped policy with and without losses, beside no control and proportional feedback
@@ -97,17 +99,29 @@ Examples:
 Examples:
   agent-sim flash my.policy --link serial=/dev/ttyACM0
   agent-sim flash my.policy --link serial=/dev/ttyACM0 --key secret.key    signed
+  agent-sim flash my.policy --link serial=/dev/ttyACM0 --link-key link.key to a node that obeys nobody else
   agent-sim flash my.policy --link qemu=4 --flash-dir out/boards           emulated, kept for later runs")]
     Flash(nodes::FlashArgs),
     /// How boards are: policy slots, resets, watchdog bites, frames
     #[command(after_help = "Example:\n  agent-sim nodes --link serial=/dev/ttyACM0")]
     Nodes(nodes::NodesArgs),
-    /// A new key that signs policies
+    /// A new key: one that signs policies, the key of a link, or a host's key made from that
     #[command(after_help = "\
-Example:
+Examples:
   agent-sim key secret.key                               prints the public key for the image:
-  POLICY_KEY=<public key> cargo xtask firmware build     such a node takes signed policies only")]
+  POLICY_KEY=<public key> cargo xtask firmware build     such a node takes signed policies only
+  agent-sim key link.key --link                          LINK_KEY=$(cat link.key) cargo xtask firmware build:
+                                                         such a node obeys only hosts with a key made from it
+  agent-sim key operator.key --grant observe --from link.key")]
     Key(key::KeyArgs),
+    /// Say with a key that nodes may run a policy: which, for whom, how new
+    #[command(after_help = "\
+Examples:
+  agent-sim sign my.policy --key secret.key --fleet plant-7 -o my.manifest
+  agent-sim flash my.policy --manifest my.manifest --link serial=/dev/ttyACM0
+  agent-sim sign old.policy --key secret.key -o back.manifest              to go back: a new manifest
+  agent-sim sign my.policy --key new.key --revoke 1a2b3c4d -o my.manifest  and trust the old key no more")]
+    Sign(key::SignArgs),
     /// A recorded run again, checked bit for bit
     #[command(after_help = "Example:\n  agent-sim replay out/run-heat-1d")]
     Replay(replay::ReplayArgs),
@@ -161,6 +175,7 @@ fn carry_out(command: Option<Command>, problems: &Problems) -> anyhow::Result<()
         Some(Command::Flash(args)) => nodes::flash(&args),
         Some(Command::Nodes(args)) => nodes::nodes(&args),
         Some(Command::Key(args)) => key::key(&args),
+        Some(Command::Sign(args)) => key::sign(&args),
         Some(Command::Replay(args)) => replay::replay(&args, problems),
         Some(Command::Tune(args)) => tune::tune(&args, problems),
         Some(Command::New(args)) => new::new(&args),

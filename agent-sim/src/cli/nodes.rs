@@ -39,14 +39,13 @@ pub fn flash(args: &FlashArgs) -> anyhow::Result<()> {
     // For whatever problem it is; the nodes check the rest.
     let policy = Policy::parse(file.bytes())?;
     let payload = args.rig.payload(&file, &policy)?;
-    let id = payload.id;
+    let id = payload.offer.id;
     let rig = start(&args.rig, Some(payload))?;
     let statuses = rig.statuses();
     print(&format!(
-        "{}: {} bytes, checksum {:08x}, problem {}\n{}",
+        "{}: {} bytes, SHA-256 {id}, problem {}\n{}",
         file.origin(),
-        policy.id().length,
-        policy.id().crc,
+        policy.length(),
         policy.header().problem,
         table(&rows(&rig, &statuses))
     ))?;
@@ -86,6 +85,10 @@ fn rows(rig: &Rig, statuses: &[Option<NodeStatus>]) -> Vec<Vec<String>> {
         "node",
         "board",
         "firmware",
+        "obeys",
+        "runs policies of",
+        "fleet",
+        "newest",
         "runs",
         "slot 0",
         "slot 1",
@@ -105,6 +108,15 @@ fn rows(rig: &Rig, statuses: &[Option<NodeStatus>]) -> Vec<Vec<String>> {
             rows.push(row);
             continue;
         };
+        let guard = rig.node(index).guard;
+        let obeys = match guard.link {
+            true => "who has its key",
+            false => "ANYBODY",
+        };
+        let signers = match guard.policies {
+            true => "who signs them",
+            false => "ANYBODY",
+        };
         let slot = |k: usize| {
             let slot = &status.slots[k];
             format!(
@@ -116,6 +128,10 @@ fn rows(rig: &Rig, statuses: &[Option<NodeStatus>]) -> Vec<Vec<String>> {
         row.extend([
             status.board.clone(),
             status.firmware.clone(),
+            obeys.to_owned(),
+            signers.to_owned(),
+            status.fleet.clone(),
+            status.counter.to_string(),
             status
                 .active
                 .map_or("nothing".to_owned(), |slot| format!("slot {slot}")),
@@ -138,7 +154,7 @@ fn rows(rig: &Rig, statuses: &[Option<NodeStatus>]) -> Vec<Vec<String>> {
 }
 
 fn hash(id: PolicyId) -> String {
-    format!("{:08x}", id.crc)
+    format!("{id:.16}")
 }
 
 fn state(state: SlotState) -> &'static str {

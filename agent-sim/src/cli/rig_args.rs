@@ -1,14 +1,18 @@
 //! Boards from flags: where they are, what runs on them, how long they are waited for.
 
+use super::key::{Terms, read_key, signed_offer};
 use super::progress::{Progress, tell};
 use crate::rig::{Absent, BUILT_IMAGES, Boards, Images, Pace, Payload, Rig, Setup};
 use agent_core::policy::Policy;
 use anyhow::{anyhow, bail};
 use artifacts::policy_file::PolicyFile;
 use clap::Args;
-use problem::limit;
-use std::path::PathBuf;
+use node_link::Offer;
+use node_link::keys::{self, SignedManifest};
+use problem::{input, limit};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use trust::Grant;
 
 /// Which boards, and how they are treated.
 #[derive(Args)]
@@ -28,9 +32,17 @@ pub struct RigArgs {
     /// never answers gets a second more in all
     #[arg(long, value_name = "S", default_value_t = 5.0)]
     patience: f64,
-    /// Secret key that signs the policy for boards that ask for a signature (see agent-sim key)
+    /// Key of the boards' link, for boards that obey nobody else (see agent-sim key --link)
     #[arg(long, value_name = "FILE")]
+    link_key: Option<PathBuf>,
+    /// Secret key that signs the policy for boards that ask for a signature (see agent-sim key)
+    #[arg(long, value_name = "FILE", conflicts_with = "manifest")]
     key: Option<PathBuf>,
+    /// Manifest of the policy that was signed before, where the key is (see agent-sim sign)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["fleet", "board", "counter"])]
+    manifest: Option<PathBuf>,
+    #[command(flatten)]
+    terms: Terms,
     /// Show what emulated boards log, line by line, and keep it beside the report
     #[arg(long)]
     pub node_log: bool,
@@ -59,16 +71,21 @@ impl RigArgs {
 
     /// The policy as boards get it.
     pub fn payload(&self, file: &PolicyFile, policy: &Policy<'_>) -> anyhow::Result<Payload> {
-        let signature = match &self.key {
-            None => Vec::new(),
-            Some(path) => super::key::sign(path, file.bytes())?,
+        let blob = file.bytes();
+        let offer = match (&self.manifest, &self.key) {
+            (Some(path), _) => read_manifest(path)?.offer(blob)?,
+            (None, Some(key)) => signed_offer(key, &self.terms, blob, policy)?,
+            (None, None) => Offer::unsigned_for(blob, &self.terms.fleet),
         };
-        Ok(Payload {
-            bytes: file.bytes().into(),
-            id: policy.id(),
-            signature: signature.into(),
-            late_us: policy.header().timing.late_us.into(),
-        })
+        Ok(Payload::new(offer, policy))
+    }
+
+    /// The key of the boards' link, if one is given.
+    fn grant(&self) -> anyhow::Result<Option<Grant>> {
+        self.link_key
+            .as_deref()
+            .map(|path| read_key(path, keys::parse_link_key))
+            .transpose()
     }
 
     /// Starts `boards`. Those that cannot be reached are named on standard error; an error if none
@@ -84,6 +101,7 @@ impl RigArgs {
         let setup = Setup {
             images: self.images(),
             flash: self.flash_dir.clone(),
+            link_key: self.grant()?,
             payload,
             pace,
             log: self.node_log,
@@ -126,4 +144,11 @@ impl RigArgs {
             None => Images::Folder(BUILT_IMAGES.into()),
         }
     }
+}
+
+fn read_manifest(path: &Path) -> anyhow::Result<SignedManifest> {
+    let name = path.display();
+    let bytes = input::read(path, input::KEY)
+        .map_err(|error| anyhow!("cannot read the manifest {name}: {error}"))?;
+    SignedManifest::decode(&bytes).map_err(|error| anyhow!("{name}: {error}"))
 }

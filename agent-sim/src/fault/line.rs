@@ -337,7 +337,12 @@ impl<L: Link> Link for Corrupt<L> {
         match decode_frame(frame) {
             Ok((_, Command::Observe(observation))) => self.inner.send(&observation),
             Ok(_)
-            | Err(FrameError::Damaged | FrameError::TooLong | FrameError::Protocol { .. }) => {
+            | Err(
+                FrameError::Damaged
+                | FrameError::TooLong
+                | FrameError::Protocol { .. }
+                | FrameError::Sealed,
+            ) => {
                 self.refused += 1;
                 Ok(())
             }

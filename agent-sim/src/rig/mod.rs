@@ -32,6 +32,7 @@ use rayon::prelude::*;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use trust::Grant;
 
 /// How the field and the boards keep time together.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -122,12 +123,14 @@ impl Images {
 }
 
 /// What boards are started with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Setup {
     /// The images of emulated boards.
     pub images: Images,
     /// Folder for the flash of emulated boards, where it outlives the run.
     pub flash: Option<PathBuf>,
+    /// The key of the boards' link, for boards that ask for one.
+    pub link_key: Option<Grant>,
     /// What every node is to run; `None` to leave them as they are.
     pub payload: Option<Payload>,
     /// How the boards and the field keep time.
@@ -434,6 +437,10 @@ fn open(node: &mut Node, place: &Place, setup: &Setup, index: usize) -> Result<(
         Place::Tcp { address } => {
             Session::new(tcp::connect(address).map_err(|error| said(&error))?)
         }
+    };
+    let session = match &setup.link_key {
+        Some(grant) => session.with_key(grant.clone()),
+        None => session,
     };
     let plug = node.plug.clone();
     let session =

@@ -11,11 +11,14 @@ use super::diary::{Diary, State};
 use super::recent::Recent;
 use super::{LinkKind, Pace};
 use agent_core::agent::Action;
-use agent_core::message::{Command, Hello, Observation, PolicyId, Report, ResetCause, UNASKED};
+use agent_core::message::{Command, Guard, Hello, Observation, Report, ResetCause, UNASKED};
+use agent_core::policy::Policy;
 use node_link::device_log::Follower;
-use node_link::{EmulatedBoard, LinkCounters, NodeStatus, Session, SessionError, UploadLimit};
-use std::sync::Arc;
+use node_link::{
+    EmulatedBoard, LinkCounters, NodeStatus, Offer, Session, SessionError, UploadLimit,
+};
 use std::time::{Duration, Instant};
+use trust::Rights;
 
 /// How often a silent node is looked for.
 const LOOK: Duration = Duration::from_millis(250);
@@ -36,14 +39,20 @@ const RESEND: Duration = Duration::from_millis(100);
 /// The policy that the nodes of a run are to have.
 #[derive(Debug, Clone)]
 pub struct Payload {
-    /// The blob.
-    pub bytes: Arc<[u8]>,
-    /// Its name to nodes.
-    pub id: PolicyId,
-    /// Its signature; empty for none.
-    pub signature: Arc<[u8]>,
+    /// The policy, as they are offered it.
+    pub offer: Offer,
     /// For how long an action of it is good.
     pub late_us: u64,
+}
+
+impl Payload {
+    /// A policy as it is offered, which was read.
+    pub fn new(offer: Offer, policy: &Policy) -> Self {
+        Self {
+            offer,
+            late_us: policy.header().timing.late_us.into(),
+        }
+    }
 }
 
 /// A board, or the place of one that could not be reached.
@@ -60,6 +69,8 @@ pub struct Node {
     /// Bytes of the log that have been looked at.
     log_read: u64,
     session: Option<Session>,
+    /// Whom it says it obeys.
+    pub guard: Guard,
     /// None for a node that is only looked at.
     payload: Option<Payload>,
     pace: Pace,
@@ -99,6 +110,7 @@ impl Node {
             log: None,
             log_read: 0,
             session: None,
+            guard: Guard::default(),
             payload,
             pace,
             step: 0,
@@ -115,14 +127,22 @@ impl Node {
 
     /// Makes sure that the node at the end of `session` runs the payload.
     pub(super) fn connect(&mut self, session: Session) -> Result<(), SessionError> {
+        let rights = session.rights();
         self.session = Some(session);
         let hello = self.ask(Session::hello)?;
+        self.guard = hello.guard;
         if let Some(payload) = &self.payload {
-            if hello.policy != Some(payload.id) {
-                let limit = UploadLimit::by_size(self.pace.patience, payload.bytes.len());
+            if hello.guard.link && rights.is_none() {
+                return Err(SessionError::KeyNeeded);
+            }
+            if hello.policy != Some(payload.offer.id) {
+                let limit = UploadLimit::by_size(self.pace.patience, payload.offer.blob.len());
                 self.upload(limit)?;
             }
-            self.ask(forget)?;
+            // Who may only give it policies lets its agent be.
+            if rights.is_none_or(|rights| rights.include(Rights::OBSERVE)) {
+                self.ask(forget)?;
+            }
         }
         self.contact = Contact::Answering;
         Ok(())
@@ -153,13 +173,12 @@ impl Node {
         };
         let limit = match self.kind {
             // Ours, and slow on a busy machine.
-            LinkKind::Qemu => UploadLimit::generous(payload.bytes.len()),
+            LinkKind::Qemu => UploadLimit::generous(payload.offer.blob.len()),
             LinkKind::Serial | LinkKind::Tcp => limit,
         };
         self.uploads += 1;
-        let uploaded = self.ask(|session, _| {
-            session.upload_within(limit, &payload.bytes, &payload.signature, &mut |_| {})
-        });
+        let uploaded =
+            self.ask(|session, _| session.upload_within(limit, &payload.offer, &mut |_| {}));
         if let Err(SessionError::Refused(_)) = uploaded {
             self.contact = Contact::GivenUp;
         }
@@ -455,7 +474,7 @@ impl Node {
             return;
         }
         if let Some(payload) = &self.payload
-            && hello.policy != Some(payload.id)
+            && hello.policy != Some(payload.offer.id)
         {
             if !self.pace.is_lock_step() {
                 return self.fall_silent(&format!("{told}; it has lost its policy"));
@@ -510,9 +529,13 @@ impl Node {
         let (Some(session), Some(payload)) = (&mut self.session, &self.payload) else {
             return Ok(());
         };
-        let bytes = &payload.bytes;
-        let length = bytes.len() as u32;
-        session.ask(&Command::PolicyBegin { length }, patience)?;
+        let offer = &payload.offer;
+        let begin = Command::PolicyBegin {
+            manifest: &offer.manifest,
+            signature: &offer.signature,
+        };
+        session.ask(&begin, patience)?;
+        let bytes = &offer.blob;
         let chunks = bytes.chunks(agent_core::message::CHUNK).enumerate();
         let half = bytes.len() / agent_core::message::CHUNK / 2;
         for (k, bytes) in chunks.take(half + 1) {

@@ -2,7 +2,7 @@
 
 use agent_core::agent::AgentState;
 use agent_core::message::{
-    COMMAND_FRAME, Command, FrameReader, Hello, PolicyId, Report, ResetCause, decode_frame,
+    COMMAND_FRAME, Command, FrameReader, Guard, Hello, PolicyId, Report, ResetCause, decode_frame,
     encode_frame,
 };
 use agent_core::policy::Policy;
@@ -11,6 +11,7 @@ use agent_sim::recording::Recording;
 use agent_sim::rig::{Absent, Boards, Images, Pace, Payload, Rig, Setup};
 use agent_sim::scenario::Scenario;
 use artifacts::policy_file::PolicyFile;
+use node_link::Offer;
 use problem::published::heat_1d::PROBLEM;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -66,11 +67,13 @@ fn serve(
     let mut byte = [0];
     // As a node does: what comes twice is answered twice and obeyed once.
     let mut last: Option<(u32, Vec<u8>)> = None;
+    let id = payload().offer.id;
     let hello = |id: PolicyId| {
         Report::Hello(Hello {
             policy: Some(id),
             reset: ResetCause::PowerOn,
             boots: 1,
+            guard: Guard::default(),
         })
     };
     while stream.read(&mut byte)? > 0 {
@@ -85,10 +88,10 @@ fn serve(
             continue;
         }
         let report = match command {
-            Command::Hello => hello(policy.id()),
+            Command::Hello => hello(id),
             Command::Reset => {
                 *state = AgentState::new();
-                hello(policy.id())
+                hello(id)
             }
             Command::Observe(observation) => {
                 *observations += 1;
@@ -114,12 +117,7 @@ fn serve(
 pub fn payload() -> Payload {
     let file = PolicyFile::shipped(&PROBLEM).unwrap();
     let policy = file.policy(&PROBLEM).unwrap();
-    Payload {
-        bytes: file.bytes().into(),
-        id: policy.id(),
-        signature: [].into(),
-        late_us: policy.header().timing.late_us.into(),
-    }
+    Payload::new(Offer::unsigned(file.bytes()), &policy)
 }
 
 /// Starts a rig with it.
@@ -127,6 +125,7 @@ pub fn start(boards: &[Boards], pace: Pace) -> (Rig, Vec<Absent>) {
     let setup = Setup {
         images: Images::Folder("no/such/folder".into()),
         flash: None,
+        link_key: None,
         payload: Some(payload()),
         pace,
         log: false,

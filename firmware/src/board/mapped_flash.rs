@@ -1,4 +1,4 @@
-//! Flash that the chip maps into memory: two slots on one controller, read where they lie.
+//! Flash that the chip maps into memory: two slots and a journal on one controller, read where they lie.
 
 use core::{cell::RefCell, slice};
 
@@ -18,21 +18,23 @@ pub struct MappedSlot<F: NorFlash + 'static> {
 }
 
 impl<F: NorFlash> MappedSlot<F> {
-    /// Two slots of `size` bytes each, one behind the other: from `offset` for the controller, from
-    /// `address` for the core.
+    /// Two slots of `size` bytes each, one behind the other, and behind them `journal` bytes: from
+    /// `offset` for the controller, from `address` for the core.
     ///
     /// # Safety
     /// The flash must be mapped there, and hold nothing else.
-    pub unsafe fn pair(
+    pub unsafe fn slots_and_journal(
         controller: &'static Controller<F>,
         offset: u32,
         address: usize,
         size: u32,
-    ) -> [Self; 2] {
-        [0, 1].map(|slot| Self {
-            part: BlockingPartition::new(controller, offset + slot * size, size),
-            address: address + (slot * size) as usize,
-        })
+        journal: u32,
+    ) -> ([Self; 2], Self) {
+        let part = |from: u32, size: u32| Self {
+            part: BlockingPartition::new(controller, offset + from, size),
+            address: address + from as usize,
+        };
+        ([part(0, size), part(size, size)], part(2 * size, journal))
     }
 }
 
@@ -67,7 +69,7 @@ impl<F: NorFlash> NorFlash for MappedSlot<F> {
 
 impl<F: NorFlash> PolicyFlash for MappedSlot<F> {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: `pair` was promised mapped flash; it changes only through this slot's `&mut`.
+        // SAFETY: `slots_and_journal` was promised mapped flash; it changes only through this slot's `&mut`.
         unsafe { slice::from_raw_parts(self.address as *const u8, self.capacity()) }
     }
 }

@@ -13,7 +13,7 @@ use embedded_storage::nor_flash::{
 };
 use firmware::{
     hardware::{Actuator, Hardware, PolicyFlash},
-    signature::POLICY_KEY,
+    keys::Keys,
 };
 
 use super::{
@@ -120,9 +120,11 @@ pub fn start() -> Option<(SendSpawner, Board)> {
     }
     let hardware = Hardware {
         board: image::NAME,
-        policy_key: POLICY_KEY,
+        keys: Keys::BUILT_IN,
         // SAFETY: `take` hands out the peripherals once, so this happens once.
         slots: unsafe { Psram::slots() },
+        // SAFETY: as above.
+        journal: unsafe { Psram::journal() },
         // SAFETY: as above, and the address map.
         watchdog: unsafe {
             let cycles = WATCHDOG_SECONDS * image::CLOCK_HZ;
@@ -161,10 +163,25 @@ impl Psram {
         // SAFETY: memory.x reserves them for this alone.
         slots.map(|slot| Self(unsafe { &mut *slot }))
     }
+
+    /// What lies behind them.
+    ///
+    /// # Safety
+    /// As of [`Self::slots`].
+    unsafe fn journal() -> Self {
+        unsafe extern "C" {
+            static mut _journal: [u8; JOURNAL];
+        }
+        // SAFETY: as above.
+        Self(unsafe { &mut *(&raw mut _journal) })
+    }
 }
 
 /// Bytes of a slot, as in the memory map: the largest policy there is and a sector for its record.
 const SLOT: usize = 260 * 1024;
+
+/// Bytes of the journal: two sectors.
+const JOURNAL: usize = 8 * 1024;
 
 impl ErrorType for Psram {
     type Error = NorFlashErrorKind;

@@ -23,7 +23,7 @@ use embassy_nrf::{
 use embedded_hal::digital::PinState;
 use firmware::{
     hardware::{Hardware, Watchdog},
-    signature::POLICY_KEY,
+    keys::Keys,
 };
 use static_cell::StaticCell;
 
@@ -41,6 +41,8 @@ pub type NodeHardware = Hardware<MappedSlot<Nvmc<'static>>, Dog, Lamp<Pin<'stati
 /// Where the slots lie, as in the memory map. Flash starts at 0.
 const SLOTS: u32 = 0x4_0000;
 const SLOT: u32 = 260 * 1024;
+/// Bytes of the journal: two sectors.
+const JOURNAL: u32 = 8 * 1024;
 
 bind_interrupts!(struct Irqs {
     UARTE0 => buffered_uarte::InterruptHandler<UARTE0>;
@@ -93,11 +95,14 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         // SAFETY: it runs already, started by another image, and has at least one handle.
         Err(_) => unsafe { WatchdogHandle::steal::<WDT>(0) },
     };
+    // SAFETY: the chip's address map; the memory map keeps the image out of there.
+    let (slots, journal) =
+        unsafe { MappedSlot::slots_and_journal(controller, SLOTS, SLOTS as usize, SLOT, JOURNAL) };
     let hardware = Hardware {
         board: "nrf52840-dk",
-        policy_key: POLICY_KEY,
-        // SAFETY: the chip's address map; the memory map keeps the image out of there.
-        slots: unsafe { MappedSlot::pair(controller, SLOTS, SLOTS as usize, SLOT) },
+        keys: Keys::BUILT_IN,
+        slots,
+        journal,
         watchdog: Dog(watchdog),
         // LED1, which a low pin lights.
         actuator: Lamp::new(

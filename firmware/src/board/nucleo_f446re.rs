@@ -1,7 +1,7 @@
 //! ST's Nucleo-F446RE: an STM32F446RE, a Cortex-M4F at 168 MHz.
 //!
 //! USART2 (PA2, PA3), which the on-board ST-Link shows as a serial port, carries the link; the log
-//! goes through the debugger (RTT). Two flash sectors of 128 KiB hold the policies.
+//! goes through the debugger (RTT). Two flash sectors of 128 KiB hold the policies, a third the journal.
 
 use core::cell::RefCell;
 
@@ -26,7 +26,7 @@ use embassy_stm32::{
 use embedded_hal::digital::PinState;
 use firmware::{
     hardware::{Hardware, Watchdog},
-    signature::POLICY_KEY,
+    keys::Keys,
 };
 use static_cell::StaticCell;
 
@@ -86,11 +86,14 @@ pub fn start() -> Option<(SendSpawner, Board)> {
     let controller = CONTROLLER.init(Controller::new(RefCell::new(sectors)));
     let mut watchdog = IndependentWatchdog::new(p.IWDG, WATCHDOG_SECONDS * 1_000_000);
     watchdog.unleash();
+    // SAFETY: the chip's address map; the memory map keeps the image out of there.
+    let (slots, journal) =
+        unsafe { MappedSlot::slots_and_journal(controller, 0, SECTORS, SECTOR, SECTOR) };
     let hardware = Hardware {
         board: "nucleo-f446re",
-        policy_key: POLICY_KEY,
-        // SAFETY: the chip's address map; the memory map keeps the image out of there.
-        slots: unsafe { MappedSlot::pair(controller, 0, SECTORS, SECTOR) },
+        keys: Keys::BUILT_IN,
+        slots,
+        journal,
         watchdog: Iwdg(watchdog),
         // LD2.
         actuator: Lamp::new(Pin::new(p.PA5, Level::Low, Speed::Low), PinState::High),

@@ -22,7 +22,7 @@ use embassy_time::Duration;
 use embedded_hal::digital::PinState;
 use firmware::{
     hardware::{Hardware, Watchdog},
-    signature::POLICY_KEY,
+    keys::Keys,
 };
 use static_cell::StaticCell;
 
@@ -43,6 +43,8 @@ const MAPPED: usize = 0x1000_0000;
 /// Where the slots lie in it, as in the memory map.
 const SLOTS: u32 = 0x10_0000;
 const SLOT: u32 = 260 * 1024;
+/// Bytes of the journal: two sectors.
+const JOURNAL: u32 = 8 * 1024;
 
 const PATIENCE: Duration = Duration::from_secs(WATCHDOG_SECONDS as u64);
 
@@ -84,11 +86,15 @@ pub fn start() -> Option<(SendSpawner, Board)> {
     let mut watchdog = watchdog::Watchdog::new(p.WATCHDOG);
     watchdog.pause_on_debug(true);
     watchdog.start(PATIENCE);
+    // SAFETY: the chip's address map; the memory map keeps the image out of there.
+    let (slots, journal) = unsafe {
+        MappedSlot::slots_and_journal(controller, SLOTS, MAPPED + SLOTS as usize, SLOT, JOURNAL)
+    };
     let hardware = Hardware {
         board: "pico2",
-        policy_key: POLICY_KEY,
-        // SAFETY: the chip's address map; the memory map keeps the image out of there.
-        slots: unsafe { MappedSlot::pair(controller, SLOTS, MAPPED + SLOTS as usize, SLOT) },
+        keys: Keys::BUILT_IN,
+        slots,
+        journal,
         watchdog: Dog(watchdog),
         // The lamp on the board.
         actuator: Lamp::new(Pin::new(p.PIN_25, Level::Low), PinState::High),

@@ -56,7 +56,7 @@ fn a_commit_that_comes_again_is_answered_as_before() {
         host.upload(&old).await;
         host.begin(&new).await;
         for _ in 0..2 {
-            host.send(500, &rig::UNSIGNED).await;
+            host.send(500, &Command::PolicyCommit).await;
             let taken = host.receive(|_, report| rig::hello(report)).await;
             assert_eq!(taken.policy, Some(rig::id(&new)));
         }
@@ -124,7 +124,7 @@ fn frames_that_are_no_commands_are_counted() {
         let mut damaged = encode_frame(1, &Command::Hello, &mut buffer)
             .unwrap()
             .to_vec();
-        damaged[1] ^= 4;
+        damaged[2] ^= 4;
         host.to_node.write_all(&unasked).await;
         host.to_node.write_all(&damaged).await;
         host.to_node.write_all(&[7; 6000]).await;

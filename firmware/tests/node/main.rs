@@ -4,15 +4,16 @@ mod chip;
 mod line;
 mod power_cut;
 mod rig;
-mod signature;
+mod trust;
 mod updates;
 mod watchdog;
 
+use ::trust::{LinkKey, Rights};
 use agent_core::{
     agent::{Action, Agent, Mode},
     message::{
         Command, Counters, History, Mishap, PolicyId, Report, ResetCause, Slot, SlotState, Status,
-        encode_frame,
+        encode_frame, encode_sealed,
     },
 };
 use embassy_time::{Duration, Timer};
@@ -77,7 +78,7 @@ fn garbage_between_frames_is_dropped_and_the_next_command_answered() {
         let mut frame = [0; 64];
         let frame = encode_frame(1, &Command::Hello, &mut frame).unwrap();
         let mut wrong_sum = frame.to_vec();
-        wrong_sum[1] ^= 4;
+        wrong_sum[2] ^= 4;
         let overlong = [7; 6000];
         for garbage in [&b"\0\0\0"[..], b"hello", &frame[..2], &wrong_sum, &overlong] {
             host.to_node.write_all(garbage).await;
@@ -97,7 +98,7 @@ fn a_refused_policy_is_explained_and_the_node_takes_another() {
         for blob in [&good[..good.len() - 4], &bad, b"0123"] {
             host.begin(blob).await;
             for _ in 0..2 {
-                assert_ne!(host.refusal(&[]).await, "");
+                assert_ne!(host.refusal().await, "");
             }
         }
         host.upload(&good).await;
@@ -109,18 +110,19 @@ fn a_policy_is_refused_before_all_of_it_has_come() {
     let blob = policy();
     with_node(async |host| {
         let length = blob.len() as u32;
-        host.expect(Command::PolicyBegin { length }, Report::Stored { next: 0 })
+        let manifest = rig::manifest(&blob);
+        host.expect(rig::begin(&manifest), Report::Stored { next: 0 })
             .await;
         let (start, rest) = blob.split_at(100);
         let chunk = |offset, bytes| Command::PolicyChunk { offset, bytes };
         host.expect(chunk(0, start), Report::Stored { next: 100 })
             .await;
-        let reason = host.refusal(&[]).await;
+        let reason = host.refusal().await;
         assert!(reason.starts_with("only 100 of"), "{reason}");
         // The upload goes on where it was.
         host.expect(chunk(100, rest), Report::Stored { next: length })
             .await;
-        let taken = host.ask(rig::UNSIGNED, rig::hello).await;
+        let taken = host.ask(Command::PolicyCommit, rig::hello).await;
         assert_eq!(taken.policy, Some(rig::id(&blob)));
     });
 }
@@ -130,7 +132,7 @@ fn a_policy_is_refused_before_all_of_it_has_come() {
 fn a_policy_that_could_not_be_shown_its_window_is_refused() {
     with_node(async |host| {
         host.begin(&policy_that_sees(1200)).await;
-        let reason = host.refusal(&[]).await;
+        let reason = host.refusal().await;
         assert!(reason.contains("frames"), "{reason}");
         host.upload(&policy_that_sees(1000)).await;
     });
@@ -141,8 +143,10 @@ fn a_policy_that_does_not_fit_is_rejected_and_the_old_one_stays() {
     with_node(async |host| {
         host.upload(&policy()).await;
         // A slot of 16 KiB less the record.
-        for length in [16384 - 256 + 1, u32::MAX] {
-            host.expect_rejection(Command::PolicyBegin { length }).await;
+        for length in [16384 - 512 + 1, u32::MAX] {
+            let manifest = rig::manifest_of(length);
+            let reason = host.refusal_of(rig::begin(&manifest)).await;
+            assert!(reason.contains("does not fit"), "{reason}");
         }
         assert_eq!(host.hello().await.policy, Some(rig::id(&policy())));
     });
@@ -153,7 +157,8 @@ fn chunks_out_of_order_are_not_stored_and_the_answer_says_where_to_go_on() {
     with_node(async |host| {
         let chunk = |offset, bytes| Command::PolicyChunk { offset, bytes };
         host.expect_rejection(chunk(0, b"1234")).await;
-        let begin = Command::PolicyBegin { length: 8 };
+        let manifest = rig::manifest_of(8);
+        let begin = rig::begin(&manifest);
         host.expect(begin, Report::Stored { next: 0 }).await;
         host.expect(chunk(4, b"5678"), Report::Stored { next: 0 })
             .await;
@@ -162,6 +167,8 @@ fn chunks_out_of_order_are_not_stored_and_the_answer_says_where_to_go_on() {
         host.expect(chunk(0, b"1234"), Report::Stored { next: 4 })
             .await;
         host.expect_rejection(chunk(4, b"56789")).await;
+        // A host that begins again with the same goes on where it was.
+        host.expect(begin, Report::Stored { next: 4 }).await;
     });
 }
 
@@ -248,17 +255,16 @@ fn names_and_last_words_are_cut_to_what_a_status_has_room_for() {
 #[test]
 fn a_status_fits_its_frame_however_much_there_is_to_tell() {
     let slot = Slot {
-        policy: Some(PolicyId {
-            length: u32::MAX,
-            crc: u32::MAX,
-        }),
+        policy: Some(PolicyId([0xff; 32])),
         state: SlotState::GivenUp,
     };
     let status = Status {
         board: &"b".repeat(32),
         firmware: "1000.1000.1000-a",
+        fleet: &"f".repeat(40),
         active: Some(1),
         slots: [slot; 2],
+        counter: u64::MAX,
         history: History {
             reset: ResetCause::Fault,
             boots: u32::MAX,
@@ -274,9 +280,21 @@ fn a_status_fits_its_frame_however_much_there_is_to_tell() {
             rejected: u32::MAX,
             repeated: u32::MAX,
             stale: u32::MAX,
+            frame_ticks: u32::MAX,
         },
     };
     let mut frame = [0; REPORT_FRAME];
-    let frame = encode_frame(u32::MAX, &Report::Status(status), &mut frame).unwrap();
-    assert_eq!(frame.len(), 242, "as the constant's comment reckons");
+    let key = LinkKey::new([1; 32]).grant(Rights::ALL);
+    let key = key.session(&[2; 16], &[3; 16]);
+    let frame = encode_sealed(
+        u32::MAX,
+        &Report::Status(status),
+        &key.reports(),
+        &mut frame,
+    );
+    assert_eq!(
+        frame.unwrap().len(),
+        355,
+        "as the constant's comment reckons"
+    );
 }

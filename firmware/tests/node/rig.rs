@@ -8,8 +8,8 @@ use std::{
 use agent_core::{
     agent::{Action, Agent, Mode},
     message::{
-        CHUNK, Command, FrameReader, Hello, History, Observation, Patch, PolicyId, Report,
-        ResetCause, SlotState, Span, UNASKED, decode_frame, encode_frame,
+        CHUNK, Command, Frame, FrameReader, Hello, History, Observation, Patch, PolicyId, Report,
+        ResetCause, SlotState, Span, UNASKED, encode_frame, encode_sealed, message,
     },
     policy::{
         Activation, Channel, Dense, DenseWeights, Fusion, Header, Limits, Network, Norm, Policy,
@@ -21,9 +21,11 @@ use embassy_sync::{blocking_mutex::raw::NoopRawMutex, pipe::Pipe};
 use embassy_time::{Duration, Instant, with_timeout};
 use firmware::{
     hardware::{Actuator, Hardware, Watchdog},
+    keys::Keys,
     link::{Receiver, Sender},
     node::{self, WORKSPACE},
 };
+use trust::{Manifest, SessionKey, manifest::MANIFEST};
 
 use crate::chip::{Chip, Power};
 
@@ -60,7 +62,22 @@ pub fn large_policy(gain: f32) -> Vec<u8> {
     encoded(4, &[(4, 32), (32, 32), (32, 1)], gain, TIMING)
 }
 
+/// A small policy for another problem.
+pub fn policy_for(problem: &'static str) -> Vec<u8> {
+    encoded_for(problem, 4, &[(4, 1)], 0.25, TIMING)
+}
+
 fn encoded(window: u16, layers: &[(u16, u16)], gain: f32, timing: Timing) -> Vec<u8> {
+    encoded_for("test", window, layers, gain, timing)
+}
+
+fn encoded_for(
+    problem: &'static str,
+    window: u16,
+    layers: &[(u16, u16)],
+    gain: f32,
+    timing: Timing,
+) -> Vec<u8> {
     let dense = |&(inputs, outputs): &(u16, u16)| Dense {
         inputs,
         outputs,
@@ -68,7 +85,7 @@ fn encoded(window: u16, layers: &[(u16, u16)], gain: f32, timing: Timing) -> Vec
         activation: Activation::Identity,
     };
     let header = Header {
-        problem: Text::new("test"),
+        problem: Text::new(problem),
         sensing: Sensing {
             axes: 1,
             window,
@@ -125,7 +142,31 @@ fn encoded(window: u16, layers: &[(u16, u16)], gain: f32, timing: Timing) -> Vec
 }
 
 pub fn id(blob: &[u8]) -> PolicyId {
-    parsed(blob, |policy| policy.id())
+    trust::policy_id(blob)
+}
+
+/// The manifest of a blob, which nobody has signed.
+pub fn manifest(blob: &[u8]) -> Vec<u8> {
+    encoded_manifest(&Manifest::unsigned(blob, "test"))
+}
+
+pub fn encoded_manifest(manifest: &Manifest) -> Vec<u8> {
+    manifest.encode(&mut [0; MANIFEST]).unwrap().to_vec()
+}
+
+/// The manifest of bytes that are not there, so many.
+pub fn manifest_of(length: u32) -> Vec<u8> {
+    encoded_manifest(&Manifest {
+        length,
+        ..Manifest::unsigned(&[], "test")
+    })
+}
+
+pub fn begin(manifest: &[u8]) -> Command<'_> {
+    Command::PolicyBegin {
+        manifest,
+        signature: &[],
+    }
 }
 
 /// What an agent in process does on its first observation.
@@ -160,6 +201,8 @@ pub struct Host<'a> {
     pub from_node: &'a Line,
     frames: RefCell<FrameReader<512>>,
     number: Cell<u32>,
+    /// Of the session that is open, if one is.
+    pub session: RefCell<Option<SessionKey>>,
     power: Rc<Power>,
 }
 
@@ -169,9 +212,18 @@ pub struct WentDark;
 
 impl Host<'_> {
     pub async fn send(&self, number: u32, command: &Command<'_>) {
+        let frame = self.frame(number, command);
+        self.to_node.write_all(&frame).await;
+    }
+
+    /// A command's frame, sealed if a session is open.
+    pub fn frame(&self, number: u32, command: &Command<'_>) -> Vec<u8> {
         let mut buffer = [0; 2048];
-        let frame = encode_frame(number, command, &mut buffer).unwrap();
-        self.to_node.write_all(frame).await;
+        let frame = match &*self.session.borrow() {
+            Some(key) => encode_sealed(number, command, &key.commands(), &mut buffer),
+            None => encode_frame(number, command, &mut buffer),
+        };
+        frame.unwrap().to_vec()
     }
 
     /// The next report, with its number.
@@ -183,8 +235,14 @@ impl Host<'_> {
                 .expect("the node answers");
             let mut frames = self.frames.borrow_mut();
             if let Some(frame) = frames.push(byte[0]) {
-                let (number, report) = decode_frame(frame.unwrap()).unwrap();
-                return look(number, report);
+                let frame = frame.unwrap();
+                let session = self.session.borrow();
+                let (number, report) = match (Frame::read(frame).unwrap(), &*session) {
+                    (Frame::Plain { number, body }, _) => (number, message(body)),
+                    (Frame::Sealed(frame), Some(key)) => (frame.number, frame.open(&key.reports())),
+                    (Frame::Sealed(frame), None) => (frame.number, frame.unproven()),
+                };
+                return look(number, report.unwrap());
             }
         }
     }
@@ -224,6 +282,32 @@ impl Host<'_> {
         .await
     }
 
+    /// The same under a number of one's choice; other answers that come before are skipped.
+    pub async fn observe_with_number(&self, number: u32, seen: Observation<'_>) -> Action {
+        self.send(number, &Command::Observe(seen)).await;
+        loop {
+            let answer = self.receive(|answered, report| match report {
+                Report::Action { action, .. } if answered == number => Some(action),
+                _ => None,
+            });
+            if let Some(action) = answer.await {
+                return action;
+            }
+        }
+    }
+
+    /// Waits for a frame, of whatever kind and session.
+    pub async fn receive_any(&self) {
+        let key = self.session.borrow_mut().take();
+        self.receive(|_, _| ()).await;
+        *self.session.borrow_mut() = key;
+    }
+
+    /// Operations that the node's flash has seen.
+    pub fn flash_operations(&self) -> usize {
+        self.power.operations()
+    }
+
     /// The slot in use and what is made of both.
     pub async fn slots(&self) -> (Option<u8>, [SlotState; 2]) {
         self.ask(Command::Status, |report| match report {
@@ -234,9 +318,15 @@ impl Host<'_> {
     }
 
     pub async fn begin(&self, policy: &[u8]) {
-        let length = policy.len() as u32;
-        self.expect(Command::PolicyBegin { length }, Report::Stored { next: 0 })
-            .await;
+        self.begin_signed(policy, &manifest(policy), &[]).await;
+    }
+
+    pub async fn begin_signed(&self, policy: &[u8], manifest: &[u8], signature: &[u8]) {
+        let begin = Command::PolicyBegin {
+            manifest,
+            signature,
+        };
+        self.expect(begin, Report::Stored { next: 0 }).await;
         for (k, bytes) in policy.chunks(CHUNK).enumerate() {
             let offset = (k * CHUNK) as u32;
             let next = offset + bytes.len() as u32;
@@ -247,13 +337,18 @@ impl Host<'_> {
 
     pub async fn upload(&self, policy: &[u8]) {
         self.begin(policy).await;
-        let taken = self.ask(UNSIGNED, hello).await;
+        let taken = self.ask(Command::PolicyCommit, hello).await;
         assert_eq!(taken.policy, Some(id(policy)));
     }
 
     /// Why a policy that was uploaded is refused.
-    pub async fn refusal(&self, signature: &[u8]) -> String {
-        self.ask(Command::PolicyCommit { signature }, |report| match report {
+    pub async fn refusal(&self) -> String {
+        self.refusal_of(Command::PolicyCommit).await
+    }
+
+    /// Why a policy is refused at this command.
+    pub async fn refusal_of(&self, command: Command<'_>) -> String {
+        self.ask(command, |report| match report {
             Report::PolicyRefused { reason } => reason.to_owned(),
             other => panic!("{other:?}"),
         })
@@ -262,8 +357,7 @@ impl Host<'_> {
 
     /// The same in chunks of so many bytes, of a node whose power may go.
     pub async fn try_upload(&self, policy: &[u8], chunk: usize) -> Result<(), WentDark> {
-        let length = policy.len() as u32;
-        self.ask(Command::PolicyBegin { length }, |_| ()).await;
+        self.ask(begin(&manifest(policy)), |_| ()).await;
         self.is_lit()?;
         for (k, bytes) in policy.chunks(chunk).enumerate() {
             let offset = (k * chunk) as u32;
@@ -271,7 +365,7 @@ impl Host<'_> {
                 .await;
             self.is_lit()?;
         }
-        self.ask(UNSIGNED, |_| ()).await;
+        self.ask(Command::PolicyCommit, |_| ()).await;
         self.is_lit()
     }
 
@@ -289,8 +383,6 @@ impl Host<'_> {
         }
     }
 }
-
-pub const UNSIGNED: Command<'static> = Command::PolicyCommit { signature: &[] };
 
 pub fn hello(report: Report<'_>) -> Hello {
     match report {
@@ -338,8 +430,9 @@ impl<const W: usize, const E: usize> Rig<W, E> {
         Self {
             hardware: Hardware {
                 board: "bench",
-                policy_key: None,
+                keys: Keys::NONE,
                 slots: [Chip::new(&power), Chip::new(&power)],
+                journal: Chip::new(&power),
                 watchdog: Fed::default(),
                 actuator: Told::default(),
                 history: History {
@@ -371,6 +464,7 @@ impl<const W: usize, const E: usize> Rig<W, E> {
             from_node: &from_node,
             frames: RefCell::new(FrameReader::new()),
             number: Cell::new(0),
+            session: RefCell::new(None),
             power: self.power.clone(),
         };
         let (mut stream, mut back) = (&to_node, &from_node);

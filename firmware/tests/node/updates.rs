@@ -9,7 +9,8 @@ use firmware::{store::RECORD_AREA, upload::STALL};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::rig::{
-    Rig, first_action, id, large_policy, observation, policy, policy_that_waits, with_node,
+    Rig, begin, first_action, id, large_policy, manifest, manifest_of, observation, policy,
+    policy_that_waits, with_node,
 };
 
 const FIELD: [f32; 6] = [0.0, 0.5, 0.5, 0.5, 0.5, 0.0];
@@ -41,7 +42,7 @@ fn updates_go_to_the_slots_in_turn_and_a_first_step_proves_them() {
         host.upload(&large_policy(0.1)).await;
         assert_eq!(host.slots().await, (Some(1), [proven, on_trial]));
         host.observe(observation(&FIELD, 0)).await;
-        host.begin(&large_policy(0.2)).await;
+        host.begin(&large_policy(0.3)).await;
         assert_eq!(host.slots().await, (Some(1), [empty, proven]));
         host.upload(&large_policy(0.2)).await;
         assert_eq!(host.slots().await, (Some(0), [on_trial, proven]));
@@ -74,8 +75,8 @@ fn an_upload_that_is_refused_does_not_interrupt_control() {
             offset: k as u32 * 512,
             bytes,
         });
-        let length = bad.len() as u32;
-        host.expect(Command::PolicyBegin { length }, Report::Stored { next: 0 })
+        let manifest = manifest(&bad);
+        host.expect(begin(&manifest), Report::Stored { next: 0 })
             .await;
         for (k, field) in fields.iter().enumerate() {
             match chunks.next() {
@@ -84,7 +85,7 @@ fn an_upload_that_is_refused_does_not_interrupt_control() {
                         .await;
                 }
                 None => {
-                    let reason = host.refusal(&[]).await;
+                    let reason = host.refusal().await;
                     assert!(reason.contains("checksum"), "{reason}");
                 }
             }
@@ -223,7 +224,7 @@ fn the_same_policy_again_is_an_update_like_any_other() {
             host.upload(&policy()).await;
             assert_eq!(host.slots().await.0, Some(slot));
         }
-        let reason = host.refusal(&[]).await;
+        let reason = host.refusal().await;
         assert!(reason.contains("no upload under way"), "{reason}");
     });
 }
@@ -234,8 +235,8 @@ fn an_upload_that_stalls_is_dropped_and_the_node_runs_on() {
     rig.live(async |host, _| {
         host.upload(&policy()).await;
         host.observe(observation(&FIELD, 0)).await;
-        let length = 2000;
-        host.expect(Command::PolicyBegin { length }, Report::Stored { next: 0 })
+        let manifest = manifest_of(2000);
+        host.expect(begin(&manifest), Report::Stored { next: 0 })
             .await;
         // Nobody is kept busy: to the node it is as if its host had gone.
         host_clock::pass(STALL + Duration::from_millis(10));

@@ -10,6 +10,7 @@ use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::Snapshot;
 use agent_sim::rig::{BUILT_IMAGES, Boards, Images, Pace, Payload, Rig, Setup};
 use artifacts::policy_file::PolicyFile;
+use node_link::Offer;
 use problem::published::heat_1d;
 use problem::test_set::EpisodeSet;
 use problem::{Episode, Problem, input};
@@ -225,12 +226,8 @@ impl Work for OnBoards {
         let setup = Setup {
             images: Images::File(self.image.clone()),
             flash: None,
-            payload: Some(Payload {
-                bytes: self.policy.bytes().into(),
-                id: policy.id(),
-                signature: Vec::new().into(),
-                late_us: policy.header().timing.late_us.into(),
-            }),
+            link_key: None,
+            payload: Some(Payload::new(Offer::unsigned(self.policy.bytes()), &policy)),
             pace: Pace::lock_step(PATIENCE),
             log: false,
             seed: self.seed,

@@ -12,7 +12,7 @@ use agent_core::{
 };
 use endurance::{observations::Blob, soak::soak, torture::torture};
 use node_link::{
-    BoardOptions, Clock, EmulatedBoard, Session, SessionError,
+    BoardOptions, Clock, EmulatedBoard, Offer, Session, SessionError,
     device_log::{Decoder, Follower},
     unreliable::Faults,
 };
@@ -177,8 +177,8 @@ fn a_policy_of_the_plane_gives_the_same_bits_as_on_the_host() {
         let blob = plane_policy(width, &mut buffer);
         assert!(kib.contains(&(blob.len() / 1024)), "{}", blob.len());
         let policy = Policy::parse(blob).unwrap();
-        let hello = node.upload(blob, &[], &mut |_| ()).unwrap();
-        assert_eq!(hello.policy, Some(policy.id()));
+        let hello = node.upload(&Offer::unsigned(blob), &mut |_| ()).unwrap();
+        assert_eq!(hello.policy, Some(trust::policy_id(blob)));
         let mut noise = Noise(2);
         let mut workspace = vec![0.0; policy.workspace_len()];
         let mut host = AgentState::new();
@@ -230,11 +230,11 @@ fn bytes_that_are_no_policy_are_refused_with_a_reason() {
         return;
     };
     let nonsense = b"certainly not a policy, but long enough to be asked";
-    match node.upload(nonsense, &[], &mut |_| ()) {
+    match node.upload(&Offer::unsigned(nonsense), &mut |_| ()) {
         Err(SessionError::Refused(reason)) => assert!(!reason.is_empty()),
         other => panic!("{other:?}"),
     }
-    match node.upload(&vec![0; 300 * 1024], &[], &mut |_| ()) {
+    match node.upload(&Offer::unsigned(&vec![0; 300 * 1024]), &mut |_| ()) {
         Err(SessionError::Refused(reason)) => assert!(reason.contains("slot"), "{reason}"),
         other => panic!("{other:?}"),
     }
@@ -266,7 +266,10 @@ fn a_killed_board_is_started_again_and_has_its_policy() {
     };
     let mut buffer = vec![0; 1 << 17];
     let blob = plane_policy(8, &mut buffer);
-    let policy = node.upload(blob, &[], &mut |_| ()).unwrap().policy;
+    let policy = node
+        .upload(&Offer::unsigned(blob), &mut |_| ())
+        .unwrap()
+        .policy;
     board.kill();
     assert!(!board.is_running());
     assert!(board.exit_message().unwrap().contains("signal"));

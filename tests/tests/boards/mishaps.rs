@@ -5,7 +5,7 @@
 
 use agent_core::{
     agent::{Action, AgentState},
-    message::{Command, Hello, History, Mishap, PolicyId, Report, ResetCause, UNASKED},
+    message::{Command, Guard, Hello, History, Mishap, PolicyId, Report, ResetCause, UNASKED},
 };
 use endurance::observations::{Blob, Scene};
 use node_link::{BoardOptions, EmulatedBoard, Machine, Session, device_log::Decoder};
@@ -40,8 +40,8 @@ fn shipped() -> Blob {
 }
 
 fn armed(node: &mut Session, blob: &Blob) -> PolicyId {
-    let id = blob.policy().unwrap().id();
-    let hello = node.upload(blob.bytes(), &[], &mut |_| ()).unwrap();
+    let id = blob.offer().id;
+    let hello = node.upload(&blob.offer(), &mut |_| ()).unwrap();
     assert_eq!(hello.policy, Some(id));
     id
 }
@@ -118,6 +118,7 @@ fn every_mishap(machine: Machine, variable: &str) {
             policy,
             reset: history.reset,
             boots: history.boots,
+            guard: Guard::default(),
         };
         assert_eq!(start, expected, "after {mishap:?}");
         assert_eq!(node.hello(PATIENCE).unwrap(), expected);
@@ -166,6 +167,7 @@ fn a_node_tells_a_reset_pin_from_a_command_and_from_power_that_was_gone() {
             policy,
             reset,
             boots,
+            guard: Guard::default(),
         };
 
         board.reset().unwrap();
