@@ -196,7 +196,7 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// A line of a result, see [`print`]; `println!` would panic where nobody reads on.
+/// A line of a result, see [`print()`]; `println!` would panic where nobody reads on.
 #[macro_export]
 macro_rules! say {
     ($($words:tt)*) => {

@@ -20,7 +20,7 @@ pub fn folder() -> PathBuf {
     target_folder().join("throwaway-keys")
 }
 
-/// What an image is built with, by the variables that [`firmware`](crate::firmware) builds read.
+/// What an image is built with, by the variables that [`firmware`](mod@crate::firmware) builds read.
 pub fn keys() -> Result<[(&'static str, String); 4]> {
     let public = |name| -> Result<String> { Ok(hex(&*KeyPair::from_seed(secret(name)?).pk)) };
     Ok([

@@ -172,8 +172,9 @@ impl Psram {
         unsafe extern "C" {
             static mut _journal: [u8; JOURNAL];
         }
+        let journal = &raw mut _journal;
         // SAFETY: as above.
-        Self(unsafe { &mut *(&raw mut _journal) })
+        Self(unsafe { &mut *journal })
     }
 }
 
