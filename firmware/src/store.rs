@@ -417,6 +417,10 @@ impl Store {
             });
         }
         let journal = self.journal.as_ref();
+        if self.terms.keys.guard_policies() && journal.is_none() {
+            // Who cannot remember which keys are revoked takes nobody's word.
+            return Err(Refusal::Flash);
+        }
         let is_revoked = |key| journal.is_some_and(|journal| journal.has_revoked(key));
         let offered = self.terms.manifest(manifest, signature, is_revoked)?;
         if self.terms.keys.guard_policies() {

@@ -369,6 +369,34 @@ fn an_update_that_revokes_a_key_is_whole_or_not_there() {
     }
 }
 
+/// A journal that takes no entry, of a node that has a policy: it runs on, and takes nobody's word.
+#[test]
+fn who_cannot_remember_lets_nobody_in() {
+    let mut rig = signed_rig();
+    rig.hardware.keys.link = Some(LINK);
+    rig.live(async |host, _| {
+        open(host, Rights::ALL).await;
+        give(host, &policy(), &Offer::signed(says(&policy(), 1), 1)).await;
+    });
+    // The first operation of a start is the journal's.
+    rig.power.on(Some((0, Cut::Before)));
+    rig.live(async |host, started| {
+        assert_eq!(started.policy, Some(id(&policy())));
+        let open = Command::Open {
+            rights: 7,
+            nonce: [1; 16],
+        };
+        host.expect_rejection(open).await;
+    });
+    rig.hardware.keys.link = None;
+    rig.power.on(Some((0, Cut::Before)));
+    rig.live(async |host, _| {
+        let newer = Offer::signed(says(&large_policy(0.1), 2), 1);
+        let refusal = host.refusal_of(newer.begin()).await;
+        assert!(refusal.contains("memory failed"), "{refusal}");
+    });
+}
+
 #[test]
 fn an_image_with_a_key_does_not_start_with_what_one_without_took() {
     let mut rig = Rig::<4, 4096>::new();
