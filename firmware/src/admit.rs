@@ -59,7 +59,7 @@ impl Terms {
     }
 }
 
-/// Bytes that are hashed at a time: some 0.1 million instructions.
+/// Bytes that are hashed at a time.
 const PIECE: usize = 2048;
 
 /// The name of a blob. Gives way to others between pieces.
