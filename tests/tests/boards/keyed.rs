@@ -1,5 +1,6 @@
 //! The image with keys in the emulated board: signed manifests, sealed frames, and what outlives power.
 
+use super::{PATIENCE, started_again};
 use agent_core::message::{Command, Report};
 use endurance::observations::{Blob, Scene};
 use node_link::{
@@ -13,9 +14,6 @@ use std::{
     time::Duration,
 };
 use trust::{Grant, Manifest, Rights};
-
-/// Generous: the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What `cargo xtask` builds such an image with.
 const FLEET: &str = "throwaway";
@@ -122,9 +120,7 @@ fn a_keyed_board_takes_what_is_signed_from_whom_it_knows_and_never_goes_back() {
 
     // With the power gone, sessions are, and what was taken is not.
     board.restart().unwrap();
-    host.reopen().unwrap();
-    let hello = host.hello(PATIENCE).unwrap();
-    assert_eq!(hello.policy, Some(offer.id));
+    assert_eq!(started_again(&mut host).policy, Some(offer.id));
     assert!(refusal(&mut host, &offer).contains("has taken 100"));
     observes(&mut host, &blob).unwrap();
     assert_eq!(host.status(PATIENCE).unwrap().counter, 100);

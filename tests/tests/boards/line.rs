@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask test` builds the image and says where it is.
 
+use super::{PATIENCE, started_again};
 use agent_core::{
     agent::{AgentState, Mode},
     message::{Command, Observation, Overview, Patch, Report, Samples, Span, encode_frame},
@@ -24,9 +25,6 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-
-/// Generous: on a busy machine a board is slow.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A board that has just started and the line to it, or none on a machine without image.
 fn start(clock: Clock) -> Option<(EmulatedBoard, Session)> {
@@ -277,18 +275,10 @@ fn a_killed_board_is_started_again_and_has_its_policy() {
     assert!(node.reopen().is_err());
 
     board.restart().unwrap();
-    reopened(&mut node);
-    assert_eq!(node.hello(PATIENCE).unwrap().policy, policy);
+    assert_eq!(started_again(&mut node).policy, policy);
     // Its own words, once per process.
     assert_eq!(node.counters().starts, 2);
     assert_eq!(node.last_start().unwrap().policy, policy);
-}
-
-fn reopened(node: &mut Session) {
-    let given_up = Instant::now() + PATIENCE;
-    while let Err(error) = node.reopen() {
-        assert!(Instant::now() < given_up, "{error}");
-    }
 }
 
 #[test]
@@ -341,8 +331,7 @@ fn a_log_that_grows_reads_like_the_whole() {
     };
     assert!(follow(&board) > 0);
     board.restart().unwrap();
-    reopened(&mut node);
-    assert!(is_alive(&mut node));
+    started_again(&mut node);
     follow(&board);
     board.kill();
     follow(&board);

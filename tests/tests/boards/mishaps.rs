@@ -3,6 +3,7 @@
 //! `cargo xtask test` builds the images, those that can be provoked among them, and says where they
 //! are.
 
+use super::{PATIENCE, started_again};
 use agent_core::{
     agent::{Action, AgentState},
     message::{Command, Guard, Hello, History, Mishap, PolicyId, Report, ResetCause, UNASKED},
@@ -13,11 +14,8 @@ use std::{
     env,
     io::{self, Write},
     path::Path,
-    time::{Duration, Instant},
+    time::Instant,
 };
-
-/// Generous: on a busy machine a board is slow, and a watchdog waits for 8 s.
-const PATIENCE: Duration = Duration::from_secs(40);
 
 /// A board of that kind and the line to it, or none where the image is not named in `variable`.
 fn start(machine: Machine, variable: &str) -> Option<(EmulatedBoard, Session)> {
@@ -179,14 +177,7 @@ fn a_node_tells_a_reset_pin_from_a_command_and_from_power_that_was_gone() {
         }
 
         board.restart().unwrap();
-        let deadline = Instant::now() + PATIENCE;
-        // The line breaks before it can be opened again.
-        let hello = loop {
-            match node.reopen().and_then(|()| node.hello(PATIENCE)) {
-                Ok(hello) => break hello,
-                Err(error) => assert!(Instant::now() < deadline, "{error}"),
-            }
-        };
+        let hello = started_again(&mut node);
         assert_eq!(hello, expected(ResetCause::PowerOn, 1), "{machine:?}");
         acts_like_the_host(&mut node, &blob);
     }
