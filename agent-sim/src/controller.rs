@@ -9,6 +9,7 @@ use crate::rig::Rig;
 use crate::sense::View;
 use crate::swarm::Swarm;
 use agent_core::policy::Policy;
+use problem::kit::sensor::Sensor;
 use problem::metrics::Score;
 use problem::{Episode, Problem, Proportional};
 
@@ -91,7 +92,7 @@ impl Experiment<'_> {
         }
     }
 
-    /// Puts agents at the ends of their links, faults in between, and runs the episode.
+    /// Runs the episode with agents at the ends of these links.
     fn drive<L: Link>(
         &self,
         rig: Option<&Rig>,
@@ -102,14 +103,34 @@ impl Experiment<'_> {
         watch: &mut dyn FnMut(&Snapshot<'_>),
     ) -> Result<Score, BlownUp> {
         let problem = self.problem;
-        let positions = (problem.placement)(problem, agents);
-        let sensor = problem.kit.map(|kit| kit.sensor);
-        let sensor = sensor.filter(|sensor| sensor.noise > 0.0 || !sensor.is_faithful());
-        if self.faults.is_empty() && sensor.is_none() || agents == 0 {
-            let links = (0..agents).map(link).collect();
-            let swarm = Swarm::new(problem, view, links, positions);
-            return self.steer(rig, episode, swarm, watch);
+        if agents > 0 && self.is_disturbed() {
+            return self.steer(rig, episode, self.swarm(view, agents, link), watch);
         }
+        let links = (0..agents).map(link).collect();
+        let swarm = Swarm::new(problem, view, links, (problem.placement)(problem, agents));
+        self.steer(rig, episode, swarm, watch)
+    }
+
+    /// What the agents' sensors do to what they read, if it is anything.
+    fn sensor(&self) -> Option<Sensor> {
+        let sensor = self.problem.kit.map(|kit| kit.sensor);
+        sensor.filter(|sensor| sensor.noise > 0.0 || !sensor.is_faithful())
+    }
+
+    /// Whether anything lies between the field and the agents.
+    fn is_disturbed(&self) -> bool {
+        !self.faults.is_empty() || self.sensor().is_some()
+    }
+
+    /// Agents at the ends of their links, with sensors and faults in between.
+    pub fn swarm<'l, L: Link + 'l>(
+        &self,
+        view: View,
+        agents: usize,
+        link: impl Fn(usize) -> L + Clone + Send + 'l,
+    ) -> Swarm<Box<dyn Link + 'l>> {
+        let problem = self.problem;
+        let positions = (problem.placement)(problem, agents);
         let plan = Plan::new(
             self.faults,
             Run {
@@ -121,16 +142,20 @@ impl Experiment<'_> {
             },
         );
         let links = (0..agents)
-            .map(|agent| match sensor {
-                None => plan.stack(agent, move || link(agent)),
-                Some(sensor) => sensed(&plan, agent, sensor, move || link(agent)),
+            .map(|agent| {
+                let link = link.clone();
+                let fresh = move || link(agent);
+                match self.sensor() {
+                    None => plan.stack(agent, fresh),
+                    Some(sensor) => sensed(&plan, agent, sensor, fresh),
+                }
             })
             .collect();
-        let mut swarm = Swarm::new(problem, view, links, positions);
-        if plan.has_clocks() {
-            swarm = swarm.with_clocks((0..agents).map(|agent| plan.clock(agent)).collect());
+        let swarm = Swarm::new(problem, view, links, positions);
+        match plan.has_clocks() {
+            true => swarm.with_clocks((0..agents).map(|agent| plan.clock(agent)).collect()),
+            false => swarm,
         }
-        self.steer(rig, episode, swarm, watch)
     }
 
     fn steer<L: Link>(

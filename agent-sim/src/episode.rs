@@ -151,34 +151,76 @@ impl<L: Link> ClosedLoop<L> {
 
     /// One control interval.
     pub fn advance(&mut self) -> Result<(), BlownUp> {
-        self.before.copy_from_slice(&self.state);
-        if self.step.is_multiple_of(LOOK_EVERY) {
-            self.too_coarse = self.problem.too_coarse(self.problem.seen(&self.state));
-        }
-        self.aim(self.step);
-        let dt = self.problem.control_interval / self.parts as f64;
-        let mut cost = Cost::default();
         for part in 0..self.parts {
-            self.sampler
-                .read(self.problem.seen(&self.state), &mut self.seen);
-            let now_us = time_us(
-                &self.problem,
-                self.step as f64 + part as f64 / self.parts as f64,
-            );
-            self.swarm
-                .act(&self.seen, &self.target_seen, now_us, &mut self.force);
-            for (push, course) in &self.pushes {
-                let strength = course.at(self.step);
-                for (force, push) in self.force.iter_mut().zip(push) {
-                    *force += strength * push;
-                }
-            }
-            self.stepper.step(&mut self.state, &self.force);
-            let part = self.swarm.travel(dt);
-            cost.squared_effort += part.squared_effort / self.parts as f64;
-            cost.path += part.path;
-            cost.intruders = cost.intruders.max(part.intruders);
+            self.show(part);
+            self.let_go_on(part);
         }
+        self.conclude()
+    }
+
+    /// Shows the agents what there is to see at the beginning of a control interval. Together with
+    /// [`proceed`](Self::proceed) this is [`advance`](Self::advance), for agents that are told what to
+    /// do in between.
+    ///
+    /// # Panics
+    /// If agents act by clocks of their own, which tick within the interval.
+    pub fn reveal(&mut self) {
+        assert_eq!(self.parts, 1, "agents act by a common clock");
+        self.show(0);
+    }
+
+    /// The rest of the interval.
+    ///
+    /// # Panics
+    /// As [`reveal`](Self::reveal).
+    pub fn proceed(&mut self) -> Result<(), BlownUp> {
+        assert_eq!(self.parts, 1, "agents act by a common clock");
+        self.let_go_on(0);
+        self.conclude()
+    }
+
+    /// The time at which a part of the interval begins.
+    fn now_us(&self, part: usize) -> u64 {
+        time_us(
+            &self.problem,
+            self.step as f64 + part as f64 / self.parts as f64,
+        )
+    }
+
+    fn show(&mut self, part: usize) {
+        self.aim(self.step);
+        self.sampler
+            .read(self.problem.seen(&self.state), &mut self.seen);
+        let now_us = self.now_us(part);
+        self.swarm.show(&self.seen, &self.target_seen, now_us);
+    }
+
+    /// Hears the agents, lets the field evolve for a part of the interval, and moves them.
+    fn let_go_on(&mut self, part: usize) {
+        if part == 0 {
+            self.before.copy_from_slice(&self.state);
+            if self.step.is_multiple_of(LOOK_EVERY) {
+                self.too_coarse = self.problem.too_coarse(self.problem.seen(&self.state));
+            }
+            self.last_cost = Cost::default();
+        }
+        self.swarm.hear(self.now_us(part), &mut self.force);
+        for (push, course) in &self.pushes {
+            let strength = course.at(self.step);
+            for (force, push) in self.force.iter_mut().zip(push) {
+                *force += strength * push;
+            }
+        }
+        self.stepper.step(&mut self.state, &self.force);
+        let dt = self.problem.control_interval / self.parts as f64;
+        let (cost, part) = (&mut self.last_cost, self.swarm.travel(dt));
+        cost.squared_effort += part.squared_effort / self.parts as f64;
+        cost.path += part.path;
+        cost.intruders = cost.intruders.max(part.intruders);
+    }
+
+    /// Looks at what became of the field and of the agents, and counts it.
+    fn conclude(&mut self) -> Result<(), BlownUp> {
         self.step += 1;
         // Sensors work in single precision: what they cannot show is as good as infinite.
         let beyond = |z: &f64| !(*z as f32).is_finite();
@@ -205,7 +247,7 @@ impl<L: Link> ClosedLoop<L> {
         if self.step > self.problem.scoring.from {
             self.error_sum += self.recorded;
         }
-        self.last_cost = cost;
+        let cost = self.last_cost;
         self.cost.squared_effort += cost.squared_effort;
         self.cost.path += cost.path;
         self.cost.intruders += cost.intruders;
@@ -255,6 +297,16 @@ impl<L: Link> ClosedLoop<L> {
             deeds: self.swarm.deeds(),
             cost: self.last_cost,
         }
+    }
+
+    /// What all fields should be now, on the grid.
+    pub fn target(&self) -> &[f32] {
+        &self.target
+    }
+
+    /// All fields, on the grid.
+    pub fn state(&self) -> &[f64] {
+        &self.state
     }
 
     /// The agents.

@@ -11,6 +11,7 @@
 //!    the field ([`sense`], at the sensors' spacing) over its [`link`], adds up what
 //!    they do, lets the field evolve ([`problem::pde`]) and moves the agents. [`fault`]s are
 //!    wrappers over links.
+//!    [`puppets`]: the same loop, opened: agents are told from outside what to do.
 //! 4. [`problem::metrics`]: the scores; [`trajectory`] and [`recording`]: what is kept of a run; [`report`]: the
 //!    pictures, [`table`] the figures in columns; [`mod@bench`]: how fast all this is. [`cli`]: all of it on the
 //!    command line, for the published problems or a user's own.
@@ -28,6 +29,7 @@ pub mod episode;
 pub mod fault;
 pub mod link;
 pub mod proportional;
+pub mod puppets;
 mod readings;
 pub mod recording;
 pub mod report;

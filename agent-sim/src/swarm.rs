@@ -176,17 +176,20 @@ impl<L: Link> Swarm<L> {
         self.schedules.is_some()
     }
 
-    /// Shows every agent that is due its patch, lets it decide, and writes the sum of all agents'
-    /// kernels to `force`. An agent that is not due goes on with what it did.
+    /// Both of what follows: [`show`](Self::show), then [`hear`](Self::hear).
+    pub fn act(&mut self, field: &[f32], target: &[f32], now_us: u64, force: &mut [f64]) {
+        self.show(field, target, now_us);
+        self.hear(now_us, force);
+    }
+
+    /// Shows every agent that is due its patch.
     ///
     /// `field` and `target` are the whole truth in the precision and at the spacing that agents'
     /// sensors have; each agent gets its own patch of them, a coarse picture of the whole if its
     /// policy asks for one, and nothing else.
-    pub fn act(&mut self, field: &[f32], target: &[f32], now_us: u64, force: &mut [f64]) {
+    pub fn show(&mut self, field: &[f32], target: &[f32], now_us: u64) {
         let (problem, size, count) = (&self.problem, self.group_size, self.groups.len());
         let period_us = problem.control_interval * 1e6;
-        let parts = if self.schedules.is_some() { PARTS } else { 1 };
-        let change = (problem.force_change() / parts as f64) as f32;
         self.panorama.take(&problem.sensors, field, target);
         let wide = self.panorama.overview();
         let mut common = Vec::new();
@@ -196,24 +199,18 @@ impl<L: Link> Swarm<L> {
             .groups
             .iter_mut()
             .zip(self.links.chunks_mut(size))
-            .zip(self.deeds.chunks_mut(size).zip(self.told.chunks_mut(size)))
             .zip(self.positions.chunks(size))
             .zip(schedules.chain(std::iter::repeat_with(Default::default)))
             .enumerate();
         side_by_side(
             count,
             groups,
-            |(index, ((((group, links), (deeds, told)), positions), schedules))| {
-                group.force.fill(0.0);
-                group.cost = Cost::default();
-                let lost = &mut group.lost;
-                let mut fail = |i: usize, error| lost.push((index * size + i, error));
+            |(index, (((group, links), positions), schedules))| {
                 group.due.clear();
                 let due = schedules.iter_mut().map(|s| s.is_due(now_us, period_us));
                 group.due.extend(due);
-                let due = |i: &usize| group.due.get(*i).copied().unwrap_or(true);
                 // Sent to all before any is heard: nodes at the end of a wire work at the same time.
-                for i in (0..positions.len()).filter(due) {
+                for i in (0..positions.len()).filter(|i| is_due(&group.due, *i)) {
                     let place = positions[i].map(|x| x as f32);
                     let observation = Observation {
                         now_us,
@@ -223,11 +220,36 @@ impl<L: Link> Swarm<L> {
                             ..group.eye.look(problem, field, target, place)
                         },
                     };
-                    links[i].send(&observation).unwrap_or_else(|e| fail(i, e));
+                    if let Err(error) = links[i].send(&observation) {
+                        group.lost.push((index * size + i, error));
+                    }
                 }
-                for i in (0..positions.len()).filter(due) {
+            },
+        );
+    }
+
+    /// Hears what every agent that was [shown](Self::show) its patch decides, and writes the sum of all
+    /// agents' kernels to `force`. An agent that is not due goes on with what it did.
+    pub fn hear(&mut self, now_us: u64, force: &mut [f64]) {
+        let (problem, size, count) = (&self.problem, self.group_size, self.groups.len());
+        let parts = if self.schedules.is_some() { PARTS } else { 1 };
+        let change = (problem.force_change() / parts as f64) as f32;
+        let groups = self
+            .groups
+            .iter_mut()
+            .zip(self.links.chunks_mut(size))
+            .zip(self.deeds.chunks_mut(size).zip(self.told.chunks_mut(size)))
+            .zip(self.positions.chunks(size))
+            .enumerate();
+        side_by_side(
+            count,
+            groups,
+            |(index, (((group, links), (deeds, told)), positions))| {
+                group.force.fill(0.0);
+                group.cost = Cost::default();
+                for i in (0..positions.len()).filter(|i| is_due(&group.due, *i)) {
                     let action = links[i].receive(now_us).unwrap_or_else(|error| {
-                        fail(i, error);
+                        group.lost.push((index * size + i, error));
                         None
                     });
                     let reached = deeds[i].force;
@@ -323,6 +345,11 @@ impl<L: Link> Swarm<L> {
     pub fn lost(&self) -> &[(usize, LinkError)] {
         &self.lost
     }
+}
+
+/// Whether an agent of a group looks and acts in this step.
+fn is_due(due: &[bool], agent: usize) -> bool {
+    due.get(agent).copied().unwrap_or(true)
 }
 
 /// Works on all `count` groups, on several threads unless there is but one: waking a thread takes longer

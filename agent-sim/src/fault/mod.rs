@@ -178,6 +178,11 @@ impl Fault {
         }
     }
 
+    /// Whether it gives agents clocks of their own.
+    pub fn is_of_clocks(&self) -> bool {
+        matches!(self.what.kind.act, Act::Clock(_))
+    }
+
     /// The fault in a few words, for the caption of a picture that shows its time otherwise.
     ///
     /// ```

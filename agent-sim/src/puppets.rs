@@ -1,0 +1,315 @@
+//! Agents that are told from outside what to do: the closed loop, opened where a person's own
+//! controller goes.
+//!
+//! A puppet is a link like any other, so sensors and faults lie between it and the field as they do
+//! for agents that decide by themselves.
+
+use crate::controller::{Controller, Experiment};
+use crate::episode::{BlownUp, ClosedLoop, Snapshot};
+use crate::fault::Fault;
+use crate::link::{Link, LinkError};
+use crate::sense::{HALO, View};
+use agent_core::agent::{Action, Mode};
+use agent_core::message::{Observation, Samples, Span};
+use problem::limit::{self, TooMany};
+use problem::metrics::Score;
+use problem::{BadProblem, Episode, Problem};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What one puppet last saw, and what it is told.
+#[derive(Debug)]
+struct Strings {
+    sight: Sight,
+    action: Action,
+    /// Killed agents hear and say nothing for the rest of the run.
+    killed: bool,
+}
+
+/// What an agent last saw.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sight {
+    /// When.
+    pub now_us: u64,
+    /// Where it was.
+    pub position: [f32; 2],
+    /// Its patch of the field, halo included.
+    pub field: Vec<f32>,
+    /// What that should be; empty where agents are not shown it.
+    pub target: Vec<f32>,
+    /// The cells of the patch inside the domain, per axis.
+    pub inside: [Span; 2],
+    /// The coarse picture of the whole field; empty without one.
+    pub wide_field: Vec<f32>,
+    /// What that should be.
+    pub wide_target: Vec<f32>,
+}
+
+/// The link to a puppet.
+struct Puppet(Arc<Mutex<Strings>>);
+
+fn pulled(strings: &Mutex<Strings>) -> MutexGuard<'_, Strings> {
+    strings.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link for Puppet {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        let mut strings = pulled(&self.0);
+        if strings.killed {
+            return Ok(());
+        }
+        let (sight, patch) = (&mut strings.sight, &observation.patch);
+        sight.now_us = observation.now_us;
+        sight.position = observation.position;
+        sight.inside = patch.inside;
+        copy(patch.field, &mut sight.field);
+        copy(patch.target, &mut sight.target);
+        copy(patch.wide.field, &mut sight.wide_field);
+        copy(patch.wide.target, &mut sight.wide_target);
+        Ok(())
+    }
+
+    fn receive(&mut self, _: u64) -> Result<Option<Action>, LinkError> {
+        let strings = pulled(&self.0);
+        Ok((!strings.killed).then_some(strings.action))
+    }
+}
+
+fn copy(samples: Samples<'_>, to: &mut [f32]) {
+    for (to, sample) in to.iter_mut().zip(samples.iter()) {
+        *to = sample;
+    }
+}
+
+/// What an agent is told to do.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Order {
+    /// Strength of the force.
+    pub force: f32,
+    /// Speed along each axis.
+    pub velocity: [f32; 2],
+}
+
+/// Why a swarm cannot be led from outside.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadLead {
+    /// Too many of something, or no such swarm.
+    #[error(transparent)]
+    Problem(#[from] BadProblem),
+    /// More of something than programs take.
+    #[error(transparent)]
+    TooMany(#[from] TooMany),
+    /// Nobody to lead.
+    #[error("a swarm of 0 agents cannot be told anything; give 1 or more")]
+    Nobody,
+    /// A run without steps.
+    #[error("an episode of 0 steps shows nothing; give 1 or more")]
+    NoSteps,
+    /// A fault that makes no sense.
+    #[error("the fault '{fault}' is impossible: {why}")]
+    Fault {
+        /// As it was given.
+        fault: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// More cells than the field has.
+    #[error(
+        "agents cannot see {window} cells along an axis of {points} points; give {most} or fewer"
+    )]
+    Window {
+        /// Cells asked for.
+        window: usize,
+        /// Points along the shortest axis.
+        points: usize,
+        /// The most there can be.
+        most: usize,
+    },
+    /// A coarse picture that does not divide the sensors' grid.
+    #[error(
+        "a coarse picture of {asked:?} cells does not divide the sensors' grid of {points:?} points evenly"
+    )]
+    Wide {
+        /// Cells asked for along each axis.
+        asked: [usize; 2],
+        /// Points of the sensors' grid.
+        points: [usize; 2],
+    },
+}
+
+/// A run whose agents are led from outside.
+pub struct Puppets {
+    run: ClosedLoop<Box<dyn Link>>,
+    strings: Vec<Arc<Mutex<Strings>>>,
+}
+
+/// What a run of puppets is made of.
+#[derive(Debug, Clone)]
+pub struct Stage<'a> {
+    /// What is controlled.
+    pub problem: &'a Problem,
+    /// What agents are shown.
+    pub view: View,
+    /// How many there are.
+    pub agents: usize,
+    /// Over how many steps the times of faults are shares.
+    pub steps: usize,
+    /// What goes wrong.
+    pub faults: &'a [Fault],
+    /// Decides what faults leave to chance.
+    pub seed: u64,
+}
+
+impl Stage<'_> {
+    /// Whether there can be such a run.
+    pub fn check(&self) -> Result<(), BadLead> {
+        let problem = self.problem;
+        if self.agents == 0 {
+            return Err(BadLead::Nobody);
+        }
+        if self.steps == 0 {
+            return Err(BadLead::NoSteps);
+        }
+        problem.check_agents(self.agents)?;
+        limit::STEPS.check(self.steps)?;
+        limit::FAULTS.check(self.faults.len())?;
+        let sensors = &problem.sensors;
+        let points = sensors.points[..sensors.axes].iter().min();
+        let points = points.copied().unwrap_or(0);
+        let most = points.saturating_sub(2 * HALO);
+        if self.view.window == 0 || self.view.window > most {
+            let window = self.view.window;
+            return Err(BadLead::Window {
+                window,
+                points,
+                most,
+            });
+        }
+        if let Some(asked) = self.view.wide {
+            let points = sensors.points;
+            let divides = |axis: usize| {
+                let (cells, points) = (asked[axis], points[axis]);
+                cells > 0 && points.is_multiple_of(cells)
+            };
+            if !(divides(0) && divides(1)) {
+                return Err(BadLead::Wide { asked, points });
+            }
+        }
+        let grid = &problem.grid;
+        for fault in self.faults {
+            let bad = |why: String| BadLead::Fault {
+                fault: fault.to_string(),
+                why,
+            };
+            (fault.check(self.agents, grid.axes, grid.low, grid.high))
+                .map_err(|error| bad(error.to_string()))?;
+            if fault.on_board().is_some() {
+                return Err(bad(
+                    "agents that are led from outside are no boards".to_owned()
+                ));
+            }
+            if fault.is_of_clocks() {
+                let why = "agents that are led from outside act at the start of every step, by no clock of their own";
+                return Err(bad(why.to_owned()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Puppets {
+    /// The beginning of an episode, with everything shown that there is to see.
+    ///
+    /// # Panics
+    /// If the episode's fields do not have the problem's published grid.
+    pub fn new(stage: &Stage<'_>, episode: &Episode) -> Result<Self, BadLead> {
+        stage.check()?;
+        let (problem, view) = (stage.problem, stage.view);
+        let side = view.window + 2 * HALO;
+        let cells = side.pow(problem.sensors.axes as u32);
+        let wide = view.wide.map_or(0, |[rows, columns]| rows * columns);
+        let shown = |cells| if view.target { cells } else { 0 };
+        let fresh = || Strings {
+            sight: Sight {
+                now_us: 0,
+                position: [0.0; 2],
+                field: vec![0.0; cells],
+                target: vec![0.0; shown(cells)],
+                inside: [Span::default(); 2],
+                wide_field: vec![0.0; wide],
+                wide_target: vec![0.0; shown(wide)],
+            },
+            action: told(Order::default()),
+            killed: false,
+        };
+        let strings: Vec<_> = (0..stage.agents)
+            .map(|_| Arc::new(Mutex::new(fresh())))
+            .collect();
+        let experiment = Experiment {
+            problem,
+            controller: Controller::None,
+            agents: stage.agents,
+            steps: stage.steps,
+            faults: stage.faults,
+            seed: stage.seed,
+        };
+        let held: Arc<[_]> = strings.clone().into();
+        let swarm = experiment.swarm(view, stage.agents, move |agent: usize| {
+            Puppet(Arc::clone(&held[agent]))
+        });
+        let mut run = ClosedLoop::new(problem, episode, swarm);
+        run.reveal();
+        Ok(Self { run, strings })
+    }
+
+    /// One control interval in which agents do as they are told, and what they see after it. Orders are
+    /// cut to what actuators can do; who got none rests.
+    pub fn step(&mut self, orders: &[Order]) -> Result<(), BlownUp> {
+        let orders = orders
+            .iter()
+            .copied()
+            .chain(std::iter::repeat(Order::default()));
+        for (strings, order) in self.strings.iter().zip(orders) {
+            pulled(strings).action = told(order);
+        }
+        self.run.proceed()?;
+        self.run.reveal();
+        Ok(())
+    }
+
+    /// What an agent last saw; that of one that hears nothing is old.
+    pub fn sight<T>(&self, agent: usize, look: impl FnOnce(&Sight) -> T) -> Option<T> {
+        let strings = self.strings.get(agent)?;
+        Some(look(&pulled(strings).sight))
+    }
+
+    /// Ends an agent: it neither hears nor says anything from now on.
+    pub fn kill(&mut self, agent: usize) {
+        if let Some(strings) = self.strings.get(agent) {
+            pulled(strings).killed = true;
+        }
+    }
+
+    /// The state, to be looked at.
+    pub fn snapshot(&self) -> Snapshot<'_> {
+        self.run.snapshot()
+    }
+
+    /// What the field should be now, on its grid, all fields one after the other.
+    pub fn target(&self) -> &[f32] {
+        self.run.target()
+    }
+
+    /// The run so far, judged.
+    pub fn score(&self) -> Score {
+        self.run.score()
+    }
+}
+
+fn told(order: Order) -> Action {
+    Action {
+        force: order.force,
+        velocity: order.velocity,
+        mode: Mode::Active,
+    }
+}
