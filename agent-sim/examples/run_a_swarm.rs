@@ -27,6 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         steps: problem.horizon,
         faults: &[],
         seed: 1,
+        plant: None,
     };
     let alone = Experiment {
         controller: Controller::None,

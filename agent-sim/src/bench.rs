@@ -5,7 +5,7 @@
 //! and cost.
 
 use crate::controller::{Controller, Experiment};
-use crate::episode::BlownUp;
+use crate::episode::RunError;
 use crate::link::{Framed, InProcess, Link};
 use crate::proportional::{Law, ProportionalAgent};
 use crate::sense::{Eye, Panorama, View};
@@ -240,7 +240,7 @@ fn slope(points: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
 pub enum BenchError {
     /// The run that was to be timed did not survive.
     #[error("{0}")]
-    BlownUp(#[from] BlownUp),
+    Run(#[from] RunError),
     /// A finer grid is refused.
     #[error("{0}")]
     Grid(#[from] BadProblem),
@@ -279,6 +279,7 @@ fn experiment<'p>(
         steps: problem.horizon,
         faults: &[],
         seed: 0,
+        plant: None,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Who commands the actuators: nobody, proportional feedback, or a policy.
 
-use crate::episode::{BlownUp, ClosedLoop, Snapshot};
+use crate::episode::{ClosedLoop, RunError, Snapshot};
 use crate::fault::{Fault, Plan, Run};
 use crate::link::{InProcess, Link};
+use crate::plant::{BuiltIn, Plant, Shared};
 use crate::proportional::{Law, ProportionalAgent};
 use crate::readings::sensed;
 use crate::rig::Rig;
@@ -39,6 +40,9 @@ pub struct Experiment<'p> {
     pub faults: &'p [Fault],
     /// Decides what the faults leave to chance.
     pub seed: u64,
+    /// What computes the field; the problem's own solver if there is none. Runs on one plant are made
+    /// one after the other.
+    pub plant: Option<&'p Shared>,
 }
 
 impl Experiment<'_> {
@@ -47,7 +51,7 @@ impl Experiment<'_> {
         &self,
         episode: &Episode,
         watch: &mut dyn FnMut(&Snapshot<'_>),
-    ) -> Result<Score, BlownUp> {
+    ) -> Result<Score, RunError> {
         self.run_on(None, episode, watch)
     }
 
@@ -57,7 +61,7 @@ impl Experiment<'_> {
         rig: Option<&Rig>,
         episode: &Episode,
         watch: &mut dyn FnMut(&Snapshot<'_>),
-    ) -> Result<Score, BlownUp> {
+    ) -> Result<Score, RunError> {
         match self.controller {
             Controller::None => {
                 let unseen = View {
@@ -101,7 +105,7 @@ impl Experiment<'_> {
         agents: usize,
         link: impl Fn(usize) -> L + Copy + Send,
         watch: &mut dyn FnMut(&Snapshot<'_>),
-    ) -> Result<Score, BlownUp> {
+    ) -> Result<Score, RunError> {
         let problem = self.problem;
         if agents > 0 && self.is_disturbed() {
             return self.steer(rig, episode, self.swarm(view, agents, link), watch);
@@ -164,8 +168,12 @@ impl Experiment<'_> {
         episode: &Episode,
         swarm: Swarm<L>,
         watch: &mut dyn FnMut(&Snapshot<'_>),
-    ) -> Result<Score, BlownUp> {
-        let mut run = ClosedLoop::new(self.problem, episode, swarm);
+    ) -> Result<Score, RunError> {
+        let plant: Box<dyn Plant> = match self.plant {
+            None => Box::new(BuiltIn::default()),
+            Some(shared) => shared.lend(),
+        };
+        let mut run = ClosedLoop::with_plant(self.problem, episode, swarm, plant, self.seed)?;
         watch(&run.snapshot());
         for step in 0..self.steps {
             if let Some(rig) = rig {

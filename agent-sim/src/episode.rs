@@ -1,9 +1,9 @@
 //! One closed-loop run: the field, the swarm, and the clock that drives both.
 
 use crate::link::Link;
+use crate::plant::{BuiltIn, Plant, PlantError, Start};
 use crate::swarm::{Cost, Deed, Swarm};
 use problem::metrics::{Score, mean_squared_error};
-use problem::pde::Stepper;
 use problem::resample::{Sampler, on_grid};
 use problem::resolution::TooCoarse;
 use problem::{Change, Course, Episode, Problem, Records};
@@ -19,7 +19,7 @@ const LOOK_EVERY: usize = 10;
 /// A field and a swarm: observe, act, let the field evolve, move.
 pub struct ClosedLoop<L> {
     problem: Problem,
-    stepper: Box<dyn Stepper<f64>>,
+    plant: Box<dyn Plant>,
     /// How many times in a control interval the above happens.
     parts: usize,
     /// All fields, one after the other.
@@ -84,6 +84,54 @@ fn place_text(place: &[f64]) -> String {
     }
 }
 
+/// A plant from elsewhere did not go on.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{source}; that was {}", when(*step))]
+pub struct PlantFailed {
+    /// The step in which it happened, counted from 1; 0 when the episode was begun.
+    pub step: usize,
+    /// What happened.
+    pub source: PlantError,
+    /// The field that agents see before that step.
+    pub last_finite: Vec<f64>,
+}
+
+fn when(step: usize) -> String {
+    match step {
+        0 => "when the episode was begun".to_owned(),
+        step => format!("in step {step}"),
+    }
+}
+
+/// Why a run ended before its time.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RunError {
+    /// The field left the range of numbers.
+    #[error(transparent)]
+    BlownUp(#[from] BlownUp),
+    /// What computes the field failed.
+    #[error(transparent)]
+    Plant(#[from] Box<PlantFailed>),
+}
+
+impl RunError {
+    /// The field that agents see before the step in which it happened.
+    pub fn last_finite(&self) -> &[f64] {
+        match self {
+            Self::BlownUp(blown) => &blown.last_finite,
+            Self::Plant(failed) => &failed.last_finite,
+        }
+    }
+
+    /// Whether the grid was too coarse for the field before, when it was last looked at.
+    pub fn too_coarse(&self) -> Option<&TooCoarse> {
+        match self {
+            Self::BlownUp(blown) => blown.too_coarse.as_deref(),
+            Self::Plant(_) => None,
+        }
+    }
+}
+
 /// The state of a run between two steps.
 #[derive(Debug, Clone, Copy)]
 pub struct Snapshot<'a> {
@@ -107,6 +155,21 @@ impl<L: Link> ClosedLoop<L> {
     /// # Panics
     /// If the episode's fields do not have the problem's published grid.
     pub fn new(problem: &Problem, episode: &Episode, swarm: Swarm<L>) -> Self {
+        let plant = Box::new(BuiltIn::default());
+        Self::with_plant(problem, episode, swarm, plant, 0).expect("the built-in solver begins")
+    }
+
+    /// The same with the field computed by `plant`, whose chance `seed` decides.
+    ///
+    /// # Panics
+    /// If the episode's fields do not have the problem's published grid.
+    pub fn with_plant(
+        problem: &Problem,
+        episode: &Episode,
+        swarm: Swarm<L>,
+        mut plant: Box<dyn Plant>,
+        seed: u64,
+    ) -> Result<Self, RunError> {
         let (grid, sensors) = (&problem.grid, &problem.sensors);
         let values = problem.fields() * sensors.len();
         assert_eq!(episode.initial.len(), values);
@@ -114,7 +177,20 @@ impl<L: Link> ClosedLoop<L> {
         let parts = if swarm.is_unsynchronised() { PARTS } else { 1 };
         let on_grid = |state: &[f32]| on_grid(problem, state);
         let wide = |state: Vec<f32>| -> Vec<f64> { state.into_iter().map(f64::from).collect() };
-        let state = wide(on_grid(&episode.initial));
+        let mut state = wide(on_grid(&episode.initial));
+        let asked = state.clone();
+        let start = Start {
+            problem,
+            parts,
+            seed,
+        };
+        plant.reset(&start, &mut state).map_err(|source| {
+            Box::new(PlantFailed {
+                step: 0,
+                source,
+                last_finite: problem.seen(&asked).to_vec(),
+            })
+        })?;
         let target = on_grid(&episode.target);
         let weights = problem.weights();
         let error = mean_squared_error(&state, &target, weights.as_deref());
@@ -124,9 +200,9 @@ impl<L: Link> ClosedLoop<L> {
             to: on_grid(&goal.field),
             course: goal.course.clone(),
         });
-        Self {
+        Ok(Self {
             problem: *problem,
-            stepper: (problem.stepper)(problem, parts),
+            plant,
             parts,
             before: state.clone(),
             state,
@@ -146,14 +222,14 @@ impl<L: Link> ClosedLoop<L> {
             cost: Cost::default(),
             last_cost: Cost::default(),
             too_coarse: None,
-        }
+        })
     }
 
     /// One control interval.
-    pub fn advance(&mut self) -> Result<(), BlownUp> {
+    pub fn advance(&mut self) -> Result<(), RunError> {
         for part in 0..self.parts {
             self.show(part);
-            self.let_go_on(part);
+            self.let_go_on(part)?;
         }
         self.conclude()
     }
@@ -173,9 +249,9 @@ impl<L: Link> ClosedLoop<L> {
     ///
     /// # Panics
     /// As [`reveal`](Self::reveal).
-    pub fn proceed(&mut self) -> Result<(), BlownUp> {
+    pub fn proceed(&mut self) -> Result<(), RunError> {
         assert_eq!(self.parts, 1, "agents act by a common clock");
-        self.let_go_on(0);
+        self.let_go_on(0)?;
         self.conclude()
     }
 
@@ -196,7 +272,7 @@ impl<L: Link> ClosedLoop<L> {
     }
 
     /// Hears the agents, lets the field evolve for a part of the interval, and moves them.
-    fn let_go_on(&mut self, part: usize) {
+    fn let_go_on(&mut self, part: usize) -> Result<(), RunError> {
         if part == 0 {
             self.before.copy_from_slice(&self.state);
             if self.step.is_multiple_of(LOOK_EVERY) {
@@ -211,16 +287,24 @@ impl<L: Link> ClosedLoop<L> {
                 *force += strength * push;
             }
         }
-        self.stepper.step(&mut self.state, &self.force);
         let dt = self.problem.control_interval / self.parts as f64;
+        let stepped = self.plant.step(&self.force, dt, &mut self.state);
+        stepped.map_err(|source| {
+            Box::new(PlantFailed {
+                step: self.step + 1,
+                source,
+                last_finite: self.problem.seen(&self.before).to_vec(),
+            })
+        })?;
         let (cost, part) = (&mut self.last_cost, self.swarm.travel(dt));
         cost.squared_effort += part.squared_effort / self.parts as f64;
         cost.path += part.path;
         cost.intruders = cost.intruders.max(part.intruders);
+        Ok(())
     }
 
     /// Looks at what became of the field and of the agents, and counts it.
-    fn conclude(&mut self) -> Result<(), BlownUp> {
+    fn conclude(&mut self) -> Result<(), RunError> {
         self.step += 1;
         // Sensors work in single precision: what they cannot show is as good as infinite.
         let beyond = |z: &f64| !(*z as f32).is_finite();
@@ -234,7 +318,7 @@ impl<L: Link> ClosedLoop<L> {
                 last_finite: self.problem.seen(&self.before).to_vec(),
                 too_coarse: self.too_coarse.take().map(Box::new),
             };
-            return Err(blown);
+            return Err(blown.into());
         }
         // What the step led to is held to what the target is then.
         self.aim(self.step);

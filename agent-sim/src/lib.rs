@@ -9,7 +9,7 @@
 //!    [`Experiment`](controller::Experiment) that puts one against an episode.
 //! 3. [`episode`]: the closed loop. Every step it shows each agent of the [`swarm`] its patch of
 //!    the field ([`sense`], at the sensors' spacing) over its [`link`], adds up what
-//!    they do, lets the field evolve ([`problem::pde`]) and moves the agents. [`fault`]s are
+//!    they do, lets the field evolve ([`plant`]: [`problem::pde`], or any other solver) and moves the agents. [`fault`]s are
 //!    wrappers over links.
 //!    [`puppets`]: the same loop, opened: agents are told from outside what to do.
 //! 4. [`problem::metrics`]: the scores; [`trajectory`] and [`recording`]: what is kept of a run; [`report`]: the
@@ -28,6 +28,7 @@ pub mod controller;
 pub mod episode;
 pub mod fault;
 pub mod link;
+pub mod plant;
 pub mod proportional;
 pub mod puppets;
 mod readings;

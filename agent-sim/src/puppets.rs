@@ -5,9 +5,10 @@
 //! for agents that decide by themselves.
 
 use crate::controller::{Controller, Experiment};
-use crate::episode::{BlownUp, ClosedLoop, Snapshot};
+use crate::episode::{ClosedLoop, RunError, Snapshot};
 use crate::fault::Fault;
 use crate::link::{Link, LinkError};
+use crate::plant::Plant;
 use crate::sense::{HALO, View};
 use agent_core::agent::{Action, Mode};
 use agent_core::message::{Observation, Samples, Span};
@@ -99,6 +100,9 @@ pub enum BadLead {
     /// More of something than programs take.
     #[error(transparent)]
     TooMany(#[from] TooMany),
+    /// The plant did not begin.
+    #[error(transparent)]
+    Plant(#[from] RunError),
     /// Nobody to lead.
     #[error("a swarm of 0 agents cannot be told anything; give 1 or more")]
     Nobody,
@@ -218,11 +222,15 @@ impl Stage<'_> {
 }
 
 impl Puppets {
-    /// The beginning of an episode, with everything shown that there is to see.
+    /// The beginning of an episode on a plant, with everything shown that there is to see.
     ///
     /// # Panics
     /// If the episode's fields do not have the problem's published grid.
-    pub fn new(stage: &Stage<'_>, episode: &Episode) -> Result<Self, BadLead> {
+    pub fn new(
+        stage: &Stage<'_>,
+        episode: &Episode,
+        plant: Box<dyn Plant>,
+    ) -> Result<Self, BadLead> {
         stage.check()?;
         let (problem, view) = (stage.problem, stage.view);
         let side = view.window + 2 * HALO;
@@ -252,19 +260,20 @@ impl Puppets {
             steps: stage.steps,
             faults: stage.faults,
             seed: stage.seed,
+            plant: None,
         };
         let held: Arc<[_]> = strings.clone().into();
         let swarm = experiment.swarm(view, stage.agents, move |agent: usize| {
             Puppet(Arc::clone(&held[agent]))
         });
-        let mut run = ClosedLoop::new(problem, episode, swarm);
+        let mut run = ClosedLoop::with_plant(problem, episode, swarm, plant, stage.seed)?;
         run.reveal();
         Ok(Self { run, strings })
     }
 
     /// One control interval in which agents do as they are told, and what they see after it. Orders are
     /// cut to what actuators can do; who got none rests.
-    pub fn step(&mut self, orders: &[Order]) -> Result<(), BlownUp> {
+    pub fn step(&mut self, orders: &[Order]) -> Result<(), RunError> {
         let orders = orders
             .iter()
             .copied()

@@ -1,7 +1,7 @@
 //! A run kept so that it can be shown, and checked again bit for bit.
 
 use crate::controller::Experiment;
-use crate::episode::{BlownUp, Snapshot};
+use crate::episode::{RunError, Snapshot};
 use crate::rig::Rig;
 use crate::trajectory::Trajectory;
 use problem::Episode;
@@ -49,17 +49,18 @@ impl Recording {
         rig: Option<&Rig>,
         episode: &Episode,
         mut tick: impl FnMut(),
-    ) -> Result<Self, BlownUp> {
-        Self::watched(experiment, rig, episode, |_| tick())
+    ) -> Result<Self, RunError> {
+        Self::watched(experiment, rig, episode, |_| tick()).map_err(|cut| cut.error)
     }
 
-    /// The same; `watch` sees the state before the first step and after each.
+    /// The same; `watch` sees the state before the first step and after each. Of a run that ended before
+    /// its time there is what it came to.
     pub fn watched(
         experiment: &Experiment<'_>,
         rig: Option<&Rig>,
         episode: &Episode,
         mut watch: impl FnMut(&Snapshot<'_>),
-    ) -> Result<Self, BlownUp> {
+    ) -> Result<Self, Cut> {
         let problem = experiment.problem;
         let mut trajectory = Trajectory::new(problem, episode, experiment.steps);
         let mut log = Vec::with_capacity(experiment.steps + 1);
@@ -83,7 +84,11 @@ impl Recording {
                 fingerprint: fingerprint(snapshot),
             });
             watch(snapshot);
-        })?;
+        });
+        let score = match score {
+            Ok(score) => score,
+            Err(error) => return Err(Cut { error, log }),
+        };
         Ok(Self {
             trajectory,
             score,
@@ -93,24 +98,39 @@ impl Recording {
         })
     }
 
-    /// The log as CSV. Numbers are written so that they read back to the same bits.
+    /// The log as CSV.
     pub fn csv(&self) -> String {
-        let mut text = String::from(HEAD);
-        for line in &self.log {
-            writeln!(
-                text,
-                "{},{},{:?},{:?},{},{}",
-                line.step, line.time, line.error, line.effort, line.heard, line.fingerprint
-            )
-            .expect("to a string");
-        }
-        text
+        csv(&self.log)
     }
+}
+
+/// What there is of a run that ended before its time.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{error}")]
+pub struct Cut {
+    /// Why it ended.
+    pub error: RunError,
+    /// The start and the steps before.
+    pub log: Vec<StepLog>,
+}
+
+/// A log as CSV. Numbers are written so that they read back to the same bits.
+pub fn csv(log: &[StepLog]) -> String {
+    let mut text = String::from(HEAD);
+    for line in log {
+        writeln!(
+            text,
+            "{},{},{:?},{:?},{},{}",
+            line.step, line.time, line.error, line.effort, line.heard, line.fingerprint
+        )
+        .expect("to a string");
+    }
+    text
 }
 
 const HEAD: &str = "step,time,error,effort,heard,fingerprint\n";
 
-/// The fingerprints of a log that [`Recording::csv`] wrote; `None` if it is no such log.
+/// The fingerprints of a log that [`csv`] wrote; `None` if it is no such log.
 pub fn fingerprints(csv: &str) -> Option<Vec<&str>> {
     let lines = csv.strip_prefix(HEAD)?.lines();
     lines.map(|line| line.rsplit(',').next()).collect()

@@ -459,6 +459,7 @@ impl Team {
             steps: self.steps,
             faults: &self.faults,
             seed: self.seed,
+            plant: None,
         }
     }
 }

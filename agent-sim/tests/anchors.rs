@@ -31,6 +31,7 @@ fn evaluate(
                 steps,
                 faults: &[],
                 seed: fault_seed(0, 0),
+                plant: None,
             };
             experiment.run(episode, &mut |_| {}).unwrap()
         })

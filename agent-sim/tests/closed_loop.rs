@@ -4,9 +4,11 @@ mod support;
 
 use agent_core::policy::Encoding;
 use agent_sim::controller::{Controller, Experiment};
-use agent_sim::episode::ClosedLoop;
+use agent_sim::episode::{ClosedLoop, RunError};
 use agent_sim::fault::Crash;
 use agent_sim::link::{InProcess, Link, Recorder, Wire};
+use agent_sim::plant::{BuiltIn, Plant, PlantError, Shared, Start};
+use agent_sim::recording::Recording;
 use agent_sim::sense::View;
 use agent_sim::swarm::Swarm;
 use agent_sim::trajectory::Trajectory;
@@ -38,6 +40,7 @@ fn experiment(controller: Controller<'_>, agents: usize) -> Experiment<'_> {
         steps: 300,
         faults: &[],
         seed: 1,
+        plant: None,
     }
 }
 
@@ -216,4 +219,102 @@ fn a_broken_link_is_reported_and_the_rest_goes_on() {
         .map(|deed| deed.heard())
         .collect();
     assert_eq!(heard, [true, true, false, true]);
+}
+
+/// The problem's own solver that stops working, refuses, or moves the start.
+struct Frail {
+    inside: BuiltIn,
+    steps: usize,
+    lasts: usize,
+}
+
+impl Plant for Frail {
+    fn reset(&mut self, start: &Start<'_>, state: &mut [f64]) -> Result<(), PlantError> {
+        self.steps = 0;
+        state[3] += 0.5;
+        self.inside.reset(start, state)
+    }
+
+    fn step(&mut self, forcing: &[f64], dt: f64, state: &mut [f64]) -> Result<(), PlantError> {
+        self.steps += 1;
+        if self.steps > self.lasts {
+            return Err(PlantError::Stopped {
+                plant: "frail".into(),
+                why: "it is tired".into(),
+            });
+        }
+        self.inside.step(forcing, dt, state)
+    }
+}
+
+fn frail(lasts: usize) -> Shared {
+    let plant = Frail {
+        inside: BuiltIn::default(),
+        steps: 0,
+        lasts,
+    };
+    Shared::new("frail", plant)
+}
+
+#[test]
+fn a_plant_computes_the_field_and_says_what_it_begins_with() {
+    let file = hand_made();
+    let policy = file.policy(&PROBLEM).unwrap();
+    let plant = frail(usize::MAX);
+    let run = |plant| {
+        let mut fields = Vec::new();
+        let experiment = Experiment {
+            plant,
+            ..experiment(Controller::Policy(&policy), 8)
+        };
+        let score = experiment.run(&episode(), &mut |snapshot| {
+            fields.push(snapshot.field.to_vec());
+        });
+        (fields, score.unwrap())
+    };
+    let (built_in, _) = run(None);
+    let (there, score) = run(Some(&plant));
+    assert_eq!(there[0][3], built_in[0][3] + 0.5);
+    assert_eq!(there[0][4..], built_in[0][4..]);
+    assert_ne!(there[20], built_in[20]);
+    // It is reset from run to run.
+    assert_eq!(run(Some(&plant)), (there, score));
+}
+
+#[test]
+fn a_plant_that_fails_ends_the_run_with_the_step_and_the_field_before() {
+    let plant = frail(4);
+    let experiment = Experiment {
+        plant: Some(&plant),
+        ..experiment(Controller::None, 0)
+    };
+    let cut = Recording::watched(&experiment, None, &episode(), |_| ()).unwrap_err();
+    assert_eq!(cut.log.len(), 5);
+    let RunError::Plant(failed) = cut.error else {
+        panic!("{}", cut.error);
+    };
+    assert_eq!((failed.step, failed.last_finite.len()), (5, 100));
+    let text = failed.to_string();
+    for fact in ["frail", "it is tired", "step 5"] {
+        assert!(text.contains(fact), "{text}");
+    }
+}
+
+#[test]
+fn two_runs_cannot_have_one_plant_at_a_time() {
+    let shared = frail(usize::MAX);
+    let start = Start {
+        problem: &PROBLEM,
+        parts: 1,
+        seed: 0,
+    };
+    let (mut one, mut other) = (shared.lend(), shared.lend());
+    let (mut state, force) = (vec![0.0; 100], vec![0.0; 100]);
+    let dt = PROBLEM.control_interval;
+    one.reset(&start, &mut state).unwrap();
+    one.step(&force, dt, &mut state).unwrap();
+    other.reset(&start, &mut state).unwrap();
+    other.step(&force, dt, &mut state).unwrap();
+    let taken = one.step(&force, dt, &mut state).unwrap_err();
+    assert!(matches!(taken, PlantError::Taken { .. }), "{taken}");
 }

@@ -185,6 +185,7 @@ fn forces(problem: &problem::Problem, faults: &[Fault]) -> Vec<Vec<f32>> {
         steps: 12,
         faults,
         seed: 1,
+        plant: None,
     };
     let episode = EpisodeSet::Fresh.episode(problem, 1, 0).unwrap();
     let mut forces = Vec::new();
@@ -260,6 +261,7 @@ fn measured_actuators_do_what_their_maps_say_and_there_are_no_others() {
             steps: 50,
             faults: &[],
             seed: 1,
+            plant: None,
         };
         let episode = EpisodeSet::Fresh.episode(problem, 1, 0).unwrap();
         let score = experiment.run(&episode, &mut |_| {}).unwrap();

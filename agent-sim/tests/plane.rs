@@ -45,6 +45,7 @@ fn run(problem: &Problem, policy: &Policy, faults: &[&str], seed: u64) -> (Score
         steps: 40,
         faults: &faults,
         seed,
+        plant: None,
     };
     let episode = (problem.draw)(problem, &mut episode_rng(1, 0));
     let mut bits = Vec::new();

@@ -5,6 +5,7 @@ use agent_core::message::{Observation, Overview, Patch, Samples};
 use agent_core::policy::Policy;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::fault::Fault;
+use agent_sim::plant::BuiltIn;
 use agent_sim::puppets::{BadLead, Order, Puppets, Sight, Stage};
 use agent_sim::sense::View;
 use artifacts::policy_file::PolicyFile;
@@ -56,6 +57,10 @@ fn decide(policy: &Policy<'_>, state: &mut AgentState, sight: &Sight) -> Order {
     }
 }
 
+fn led(stage: &Stage<'_>) -> Result<Puppets, BadLead> {
+    Puppets::new(stage, &episode(stage.problem), Box::new(BuiltIn::default()))
+}
+
 fn bits(field: &[f64]) -> Vec<u64> {
     field.iter().map(|z| z.to_bits()).collect()
 }
@@ -74,13 +79,14 @@ fn both_ways(problem: &Problem, faults: &[Fault]) -> [Vec<Vec<u64>>; 2] {
         steps: STEPS,
         faults,
         seed: stage.seed,
+        plant: None,
     };
     experiment
         .run(&episode, &mut |snapshot| alone.push(bits(snapshot.field)))
         .unwrap();
-    let mut puppets = Puppets::new(&stage, &episode).unwrap();
+    let mut puppets = led(&stage).unwrap();
     let mut states: Vec<AgentState> = (0..stage.agents).map(|_| AgentState::new()).collect();
-    let mut led = vec![bits(puppets.snapshot().field)];
+    let mut seen = vec![bits(puppets.snapshot().field)];
     for _ in 0..STEPS {
         let orders: Vec<Order> = (states.iter_mut().enumerate())
             .map(|(agent, state)| {
@@ -89,9 +95,9 @@ fn both_ways(problem: &Problem, faults: &[Fault]) -> [Vec<Vec<u64>>; 2] {
             })
             .collect();
         puppets.step(&orders).unwrap();
-        led.push(bits(puppets.snapshot().field));
+        seen.push(bits(puppets.snapshot().field));
     }
-    [alone, led]
+    [alone, seen]
 }
 
 #[test]
@@ -119,7 +125,7 @@ fn the_killed_do_nothing_and_are_not_heard() {
         target: true,
         wide: None,
     };
-    let mut puppets = Puppets::new(&stage(problem, view, &[]), &episode(problem)).unwrap();
+    let mut puppets = led(&stage(problem, view, &[])).unwrap();
     let push = [Order {
         force: 5.0,
         velocity: [1.0, 0.0],
@@ -146,7 +152,7 @@ fn what_cannot_be_led_is_refused_by_name() {
         target: true,
         wide: None,
     };
-    let refused = |stage: Stage<'_>| match Puppets::new(&stage, &episode(problem)) {
+    let refused = |stage: Stage<'_>| match led(&stage) {
         Ok(_) => panic!("it was taken"),
         Err(error) => error,
     };

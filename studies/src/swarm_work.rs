@@ -186,6 +186,7 @@ impl SwarmWork {
             steps: self.steps,
             faults: &self.faults,
             seed: fault_seed(self.seed, index),
+            plant: None,
         };
         experiment.run(episode, watch).ok()
     }

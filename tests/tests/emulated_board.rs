@@ -275,6 +275,7 @@ fn a_closed_loop_over_the_board_is_the_in_process_one_bit_for_bit() {
         steps,
         faults: &[],
         seed: 0,
+        plant: None,
     }
     .run(&episode, &mut |now| in_process.push(now.field.to_vec()))
     .unwrap();

@@ -16,6 +16,7 @@ fn score(problem: &Problem, set: &EpisodeSet, episodes: usize, controller: Contr
         steps: problem.horizon,
         faults: &[],
         seed: 1,
+        plant: None,
     };
     let episodes = set.episodes(problem, 1, Some(episodes)).unwrap();
     let scores = (episodes.iter()).map(|e| experiment.run(e, &mut |_| {}).unwrap());

@@ -29,6 +29,7 @@ fn run_with_threads(threads: usize, agents: usize) -> Vec<u64> {
         steps: 60,
         faults: &["crash,fraction=0.3,at=0.5".parse().unwrap()],
         seed: 5,
+        plant: None,
     };
     let episode = (problem().draw)(problem(), &mut episode_rng(5, 0));
     let mut bits = Vec::new();

@@ -105,6 +105,7 @@ fn contenders<'p>(problem: &'static Problem, policy: &'p Policy<'p>) -> Vec<Cont
             steps: problem.horizon,
             faults,
             seed: SEED,
+            plant: None,
         },
         colour,
     };

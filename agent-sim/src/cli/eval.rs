@@ -7,7 +7,7 @@ use super::run::aside;
 use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, say_beforehand, use_threads};
 use crate::controller::{Controller, Experiment};
-use crate::episode::BlownUp;
+use crate::episode::RunError;
 use crate::scenario::{ControllerKind, Scenario, Team, fault_seed};
 use crate::table::{number, table};
 use agent_core::policy::Encoding;
@@ -226,7 +226,7 @@ impl Evaluated {
         experiment: &Experiment<'_>,
         episodes: &[Episode],
         what: &'static str,
-    ) -> Result<Self, EpisodeBlownUp> {
+    ) -> Result<Self, EpisodeEnded> {
         let gain = match experiment.controller {
             Controller::Proportional(law) => Some(law.gain),
             _ => None,
@@ -297,7 +297,7 @@ fn yardsticks(
     team: &Team,
     experiment: &Experiment<'_>,
     episodes: &[Episode],
-) -> Result<Vec<Evaluated>, EpisodeBlownUp> {
+) -> Result<Vec<Evaluated>, EpisodeEnded> {
     let tuned = team.problem.baseline_for(team.agents);
     let feedback = tuned.map(Controller::Proportional);
     let feedback = feedback.map(|law| (ControllerKind::Proportional, law));
@@ -341,15 +341,22 @@ fn variants(
     Ok(results)
 }
 
-/// An episode of a set that blew up.
+/// An episode of a set that ended before its time.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "episode {episode}: {source}; agent-sim run --episode {episode} saves its last finite state{}",
-    source.too_coarse.as_ref().map_or(String::new(), |coarse| format!(". Before, {coarse}"))
+    source.too_coarse().map_or(String::new(), |coarse| format!(". Before, {coarse}"))
 )]
-pub struct EpisodeBlownUp {
+pub struct EpisodeEnded {
     episode: usize,
-    source: BlownUp,
+    source: RunError,
+}
+
+impl EpisodeEnded {
+    /// Whether the field blew up, which says something of who controlled it.
+    pub fn is_blown_up(&self) -> bool {
+        matches!(self.source, RunError::BlownUp(_))
+    }
 }
 
 /// Runs all episodes, in parallel, and summarises their scores.
@@ -357,7 +364,7 @@ pub fn evaluate(
     experiment: &Experiment<'_>,
     episodes: &[Episode],
     what: &'static str,
-) -> Result<Summary, EpisodeBlownUp> {
+) -> Result<Summary, EpisodeEnded> {
     Ok(Summary::of(&scores(experiment, episodes, what)?))
 }
 
@@ -366,9 +373,9 @@ fn scores(
     experiment: &Experiment<'_>,
     episodes: &[Episode],
     what: &'static str,
-) -> Result<Vec<Score>, EpisodeBlownUp> {
+) -> Result<Vec<Score>, EpisodeEnded> {
     let progress = Progress::new(episodes.len(), what);
-    let ends: Result<Vec<(Score, Option<TooCoarse>)>, EpisodeBlownUp> = episodes
+    let ends: Result<Vec<(Score, Option<TooCoarse>)>, EpisodeEnded> = episodes
         .par_iter()
         .enumerate()
         .map(|(index, episode)| {
@@ -384,7 +391,7 @@ fn scores(
             });
             progress.tick();
             let end = score.map(|score| (score, too_coarse));
-            end.map_err(|source| EpisodeBlownUp {
+            end.map_err(|source| EpisodeEnded {
                 episode: index,
                 source,
             })

@@ -10,9 +10,9 @@ use super::rig_args::RigArgs;
 use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, say_beforehand, use_threads};
 use crate::controller::{Controller, Experiment};
-use crate::episode::BlownUp;
+use crate::episode::RunError;
 use crate::fault::Fault;
-use crate::recording::Recording;
+use crate::recording::{Cut, Recording, StepLog, csv as log_csv};
 use crate::report::film::film;
 use crate::report::html::{self, Page};
 use crate::report::{self, DrawError, Event, RGBColor, Shown, line};
@@ -162,7 +162,14 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
                 node_log.take(rig, &progress);
             }
         });
-        let recording = recording.or_else(|blown| saved(&folder, &team, contender, blown))?;
+        let recording = match recording {
+            Ok(recording) => recording,
+            Err(cut) => {
+                let asked = made.first().map(|first: &Recording| first.log.clone());
+                let keep = |log: &[StepLog]| keep(&folder, &scenario, &team, &episode, log);
+                return saved(&folder, problem, contender, cut, asked, keep);
+            }
+        };
         if let Some(fields) = fields {
             let mut origin = origin(&scenario, &team, resampled.as_ref());
             origin.push(("episode", scenario.episode.into()));
@@ -177,7 +184,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     }
 
     let source = provenance(problem, scenario.seed, team.policy.as_ref());
-    let mut written = keep(&folder, &scenario, &team, &episode, &made[0])?;
+    let mut written = keep(&folder, &scenario, &team, &episode, &made[0].log)?;
     let shown: Vec<Shown<'_>> = contenders
         .iter()
         .zip(&made)
@@ -564,27 +571,36 @@ fn contenders<'p>(team: &Team, asked: &Experiment<'p>, alone: bool) -> Vec<Conte
 /// The state before the step in which a run blew up.
 pub const LAST_FINITE: &str = "last-finite.npy";
 
-/// A run that blew up leaves the last field that was finite.
+/// A run that ended before its time leaves the last field that was finite. Where a plant failed, which
+/// may not do so again, it also leaves its record: that of the run asked for, if a yardstick failed.
 fn saved(
     folder: &OutputFolder,
-    team: &Team,
+    problem: &Problem,
     contender: &Contender<'_>,
-    blown: BlownUp,
-) -> anyhow::Result<Recording> {
-    let field: Vec<f32> = blown.last_finite.iter().map(|&z| z as f32).collect();
-    let bytes = npy::encode(team.problem.grid.shape(), &field);
+    cut: Cut,
+    asked: Option<Vec<StepLog>>,
+    keep: impl Fn(&[StepLog]) -> Result<Vec<PathBuf>, OutputError>,
+) -> anyhow::Result<()> {
+    let Cut { error, log } = cut;
+    let field: Vec<f32> = error.last_finite().iter().map(|&z| z as f32).collect();
+    let bytes = npy::encode(problem.grid.shape(), &field);
     let path = folder.write(LAST_FINITE, &bytes)?;
-    bail!(
-        "{}: {blown}; the field before that step is in {}. {}",
-        contender.name,
-        path.display(),
-        remedy(&contender.experiment, &blown)
-    )
+    let (name, path) = (contender.name, path.display());
+    match &error {
+        RunError::BlownUp(_) => bail!(
+            "{name}: {error}; the field before that step is in {path}. {}",
+            remedy(&contender.experiment, &error)
+        ),
+        RunError::Plant(_) => bail!(
+            "{name}: {error}. The field before is in {path}; what was recorded is kept\n{}",
+            listing(&keep(&asked.unwrap_or(log))?).trim_end()
+        ),
+    }
 }
 
 /// What may keep a run from blowing up: of what it has, not of what it has not.
-fn remedy(experiment: &Experiment<'_>, blown: &BlownUp) -> String {
-    if let Some(too_coarse) = &blown.too_coarse {
+fn remedy(experiment: &Experiment<'_>, error: &RunError) -> String {
+    if let Some(too_coarse) = error.too_coarse() {
         return format!("Before, {too_coarse}");
     }
     let fed_back = matches!(experiment.controller, Controller::Proportional(law) if law.gain > 0.0);
@@ -617,7 +633,7 @@ fn keep(
     scenario: &Scenario,
     team: &Team,
     episode: &Episode,
-    recording: &Recording,
+    log: &[StepLog],
 ) -> Result<Vec<PathBuf>, OutputError> {
     let header = format!("# agent-sim {VERSION}; run it again with agent-sim replay\n");
     let mut written = vec![
@@ -625,7 +641,7 @@ fn keep(
             SCENARIO,
             (header + &explicit(scenario, team).to_toml()).as_bytes(),
         )?,
-        folder.write(STEPS, recording.csv().as_bytes())?,
+        folder.write(STEPS, log_csv(log).as_bytes())?,
     ];
     match team.problem.kit {
         None => written.push(folder.write(EPISODE, &stored(&team.problem, episode))?),

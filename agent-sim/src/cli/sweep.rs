@@ -287,11 +287,16 @@ fn point(
             ..experiment
         },
     };
+    let summary = match evaluate(&experiment, episodes, kind.name()) {
+        Ok(summary) => Some(summary),
+        Err(ended) if ended.is_blown_up() => None,
+        Err(ended) => return Err(ended.into()),
+    };
     let point = Point {
         controller: kind,
         agents: team.agents,
         fraction,
-        summary: evaluate(&experiment, episodes, kind.name()).ok(),
+        summary,
     };
     let kept = Kept::new(point, &purpose)?;
     folder.write(&name, serde_json::to_string_pretty(&kept)?.as_bytes())?;

@@ -71,6 +71,7 @@ pub fn tune(args: &TuneArgs, problems: &Problems) -> anyhow::Result<()> {
                 steps: problem.horizon,
                 faults: &[],
                 seed: args.seed,
+                plant: None,
             };
             // Too high a gain may well be unstable: that is a result.
             let Ok(summary) = evaluate(&experiment, &episodes, "episodes") else {

@@ -181,6 +181,7 @@ impl OnBoards {
             steps: self.steps,
             faults: &[],
             seed: self.seed,
+            plant: None,
         };
         let mut states = Vec::new();
         experiment.run_on(rig, episode, &mut |state: &Snapshot<'_>| {

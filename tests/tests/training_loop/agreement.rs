@@ -254,6 +254,7 @@ fn both_closed_loops_make_the_same_error() {
                 steps: horizon,
                 faults: &[],
                 seed: 0,
+                plant: None,
             };
             let simulated = experiment.run(&trial.episode, &mut |_| {}).unwrap();
             let mut pairs = vec![(terms[Term::Final as usize], simulated.final_error)];
@@ -303,6 +304,7 @@ fn both_closed_loops_make_the_same_error_of_described_fields() {
                 steps,
                 faults: &[],
                 seed: 0,
+                plant: None,
             };
             let simulated = experiment.run(&trial.episode, &mut |_| {}).unwrap();
             let (trained, simulated) = (terms[Term::Track as usize], simulated.time_mean_error);

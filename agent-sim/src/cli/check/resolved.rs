@@ -83,6 +83,7 @@ fn ends(problem: &Problem, episode: &Episode, gain: Option<f64>) -> Option<[Vec<
         steps: problem.horizon.min(STEPS),
         faults: &[],
         seed: 0,
+        plant: None,
     };
     let (mut first, mut last) = (Vec::new(), Vec::new());
     let run = experiment.run(episode, &mut |snapshot| {
