@@ -9,10 +9,11 @@ use crate::episode::{ClosedLoop, RunError, Snapshot};
 use crate::fault::Fault;
 use crate::link::{Link, LinkError};
 use crate::plant::Plant;
+use crate::scenario::run_memory;
 use crate::sense::{HALO, View};
 use agent_core::agent::{Action, Mode};
 use agent_core::message::{Observation, Samples, Span};
-use problem::limit::{self, TooMany};
+use problem::limit::{self, NoRoom, TooMany};
 use problem::metrics::Score;
 use problem::{BadProblem, Episode, Problem};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,6 +44,27 @@ pub struct Sight {
     pub wide_field: Vec<f32>,
     /// What that should be.
     pub wide_target: Vec<f32>,
+}
+
+impl Sight {
+    /// Writes field minus target in the window of so many cells along each axis, without the halo, as agents
+    /// make it of what they see: for a cell beyond the domain stands the nearest inside.
+    pub fn errors(&self, window: usize, errors: &mut [f32]) {
+        let side = window + 2 * HALO;
+        let within = |span: Span, k: usize| {
+            (k + HALO).clamp(span.first.into(), usize::from(span.last).min(side - 1))
+        };
+        let [rows, columns] = self.inside;
+        // On a line the only axis is the first.
+        let plane = self.field.len() > side;
+        for (k, error) in errors.iter_mut().enumerate() {
+            let cell = match plane {
+                true => within(rows, k / window) * side + within(columns, k % window),
+                false => within(rows, k),
+            };
+            *error = self.field[cell] - self.target.get(cell).copied().unwrap_or(0.0);
+        }
+    }
 }
 
 /// The link to a puppet.
@@ -100,6 +122,9 @@ pub enum BadLead {
     /// More of something than programs take.
     #[error(transparent)]
     TooMany(#[from] TooMany),
+    /// It would not fit into memory.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     /// The plant did not begin.
     #[error(transparent)]
     Plant(#[from] RunError),
@@ -165,6 +190,22 @@ pub struct Stage<'a> {
 }
 
 impl Stage<'_> {
+    /// Whether there can be so many such runs side by side on this machine.
+    pub fn check_batch(&self, runs: usize) -> Result<(), BadLead> {
+        self.check()?;
+        limit::ENVIRONMENTS.check(runs)?;
+        let each = run_memory(self.problem, self.agents, self.steps, self.faults.len());
+        limit::check_memory(
+            runs as u64 * each as u64,
+            || {
+                let grid = &self.problem.grid;
+                format!("{runs} runs of {} agents on a grid of {grid}", self.agents)
+            },
+            "take less of it",
+        )?;
+        Ok(())
+    }
+
     /// Whether there can be such a run.
     pub fn check(&self) -> Result<(), BadLead> {
         let problem = self.problem;
@@ -302,6 +343,11 @@ impl Puppets {
     /// The state, to be looked at.
     pub fn snapshot(&self) -> Snapshot<'_> {
         self.run.snapshot()
+    }
+
+    /// All fields, on their grid, one after the other.
+    pub fn state(&self) -> &[f64] {
+        self.run.state()
     }
 
     /// What the field should be now, on its grid, all fields one after the other.

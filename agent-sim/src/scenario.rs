@@ -193,8 +193,8 @@ impl Scenario {
         self.set.parse().unwrap_or_else(|never| match never {})
     }
 
-    /// Checks everything but the episode, and gathers what the run needs.
-    pub fn team(&self, problems: &Problems) -> Result<Team, BadScenario> {
+    /// The problem, in the form, with the equation and on the grid that are asked for.
+    pub fn solved(&self, problems: &Problems) -> Result<Problem, BadScenario> {
         if self.problem.is_empty() {
             return Err(BadScenario::NoProblem(problems.names()));
         }
@@ -213,6 +213,12 @@ impl Scenario {
         if let Some(substeps) = self.substeps {
             problem = problem.with_substeps(substeps)?;
         }
+        Ok(problem)
+    }
+
+    /// Checks everything but the episode, and gathers what the run needs.
+    pub fn team(&self, problems: &Problems) -> Result<Team, BadScenario> {
+        let problem = self.solved(problems)?;
         let senseless = |text: &str| Err(BadScenario::Senseless(text.to_owned()));
         let agents = self.agents.unwrap_or(problem.agents);
         let steps = self.steps.unwrap_or(problem.horizon);
@@ -359,22 +365,15 @@ impl Scenario {
     }
 }
 
-/// Refuses a run that this machine has no room for, by what its largest parts take.
+/// Refuses a run that this machine has no room for.
 fn check_memory(
     problem: &Problem,
     agents: usize,
     steps: usize,
     faults: usize,
 ) -> Result<(), NoRoom> {
-    /// Bytes of a value on the grid, with all that a solver keeps for it; of an agent; of a fault
-    /// around an agent's link; and of a step in the logs of a run and its yardsticks.
-    const POINT: usize = 512;
-    const AGENT: usize = 128;
-    const FAULT: usize = 256;
-    const STEP: usize = 1024;
-    let needed = POINT * problem.state_len() + agents * (AGENT + FAULT * faults) + STEP * steps;
     limit::check_memory(
-        needed as u64,
+        run_memory(problem, agents, steps, faults) as u64,
         || {
             format!(
                 "a run of {agents} agents with {faults} faults over {steps} steps on a grid of {}",
@@ -383,6 +382,17 @@ fn check_memory(
         },
         "take less of it",
     )
+}
+
+/// Bytes that the largest parts of a run take.
+pub(crate) fn run_memory(problem: &Problem, agents: usize, steps: usize, faults: usize) -> usize {
+    /// Bytes of a value on the grid, with all that a solver keeps for it; of an agent; of a fault
+    /// around an agent's link; and of a step in the logs of a run and its yardsticks.
+    const POINT: usize = 512;
+    const AGENT: usize = 128;
+    const FAULT: usize = 256;
+    const STEP: usize = 1024;
+    POINT * problem.state_len() + agents * (AGENT + FAULT * faults) + STEP * steps
 }
 
 /// Feedback of that gain for a problem that nobody tuned one for.

@@ -95,6 +95,10 @@ pub const TRAINING_STEPS: Limit = Limit::new("steps", 100_000_000, "give --steps
 /// Episodes of a training step.
 pub const BATCH: Limit = Limit::new("episodes of a training step", 1 << 16, "give --batch fewer");
 
+/// Environments that are stepped side by side.
+pub const ENVIRONMENTS: Limit =
+    Limit::new("environments of a batch", 1 << 16, "take several batches");
+
 /// How many times as fast as the wall clock a field can go: slower, a step would take hours, and
 /// faster, no clock could tell steps apart.
 pub const SPEEDS: RangeInclusive<f64> = 1e-4..=1e6;

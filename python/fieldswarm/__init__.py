@@ -5,5 +5,7 @@ own in the field's place.
 """
 
 from ._native import VERSION as __version__
+from ._native import Problem, Recording, problems
+from .simulation import Simulation, run
 
-__all__ = ["__version__"]
+__all__ = ["Problem", "Recording", "Simulation", "__version__", "problems", "run"]

@@ -1,10 +1,25 @@
 //! Fieldswarm in Python: the engine's own types, handed on. What decides anything stands in the crates
 //! below; here are conversions, and exceptions with the facts in them.
 
+#![warn(missing_docs)]
+
+mod batch;
+mod problem;
+mod recording;
+mod refusal;
+
 use pyo3::prelude::*;
 
+/// The engine.
 #[pymodule]
 mod _native {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::problem::{PyProblem, problems};
+    #[pymodule_export]
+    use crate::recording::{Recording, run};
 }

@@ -1,0 +1,172 @@
+"""What all environments share: episodes that are drawn, rewards, and who is still there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native
+from .simulation import as_problem, read_only
+
+# What an environment can be told to draw for every episode: a value, a range, or a function of a generator.
+Draw = Any
+
+
+def drawn(what: Draw, rng: np.random.Generator, whole: bool) -> Any:
+    """A value of a range (low, high), both included, or what a function makes of a generator, or the value."""
+    if callable(what):
+        return what(rng)
+    if isinstance(what, tuple):
+        low, high = what
+        return int(rng.integers(low, high + 1)) if whole else float(rng.uniform(low, high))
+    return what
+
+
+def most(agents: Draw, at_most: int | None) -> int:
+    """The largest swarm that can be drawn."""
+    if callable(agents):
+        if at_most is None:
+            raise ValueError("give most_agents, the largest swarm that the function of agents can draw")
+        return at_most
+    return max(agents) if isinstance(agents, tuple) else agents
+
+
+class Episodes:
+    """Environments of one problem, side by side, with what reinforcement learning asks for.
+
+    Args:
+        problem: a `Problem`, the name of a published one, or the path of a file that describes one.
+        envs: how many environments.
+        agents: of every episode: a number, a range (low, high) or a function of a `numpy` generator.
+        most_agents: the largest number that such a function gives.
+        faults: of every episode: texts as on the command line, or a function of a generator that gives them.
+        noise: standard deviation of sensors: a number, a range or a function.
+        steps: of an episode; the problem's if not given.
+        window: cells that agents see along an axis; as published if not given.
+        reward: "score": the rewards of an episode add up to minus its score, the problem's headline figure;
+            "error": minus the mean squared error after every step.
+        set: where episodes are taken from: "fresh", "table" or the path of a `.npy` file.
+    """
+
+    def __init__(
+        self,
+        problem: Any,
+        envs: int,
+        *,
+        agents: Draw = None,
+        most_agents: int | None = None,
+        faults: Iterable[str] | Callable[[np.random.Generator], Iterable[str]] = (),
+        noise: Draw = 0.0,
+        steps: int | None = None,
+        window: int | None = None,
+        reward: str = "score",
+        set: str = "fresh",
+    ):
+        if reward not in ("score", "error"):
+            raise ValueError(f"reward must be 'score' or 'error', not {reward!r}")
+        self.problem = as_problem(problem)
+        self.sizes = self.problem.agents if agents is None else agents
+        self.faults = faults if callable(faults) else list(faults)
+        self.noise = noise
+        self.reward = reward
+        self.set = set
+        self.most_agents = most(self.sizes, most_agents)
+        self.batch = _native.Batch(self.problem, envs, self.most_agents, steps=steps, window=window)
+        self.steps = self.batch.steps
+        shape = (envs, self.most_agents, self.batch.order_size)
+        self.orders = np.zeros(shape, np.float32)
+        limits = [self.problem.force_max] * (self.problem.force_max > 0)
+        limits += [self.problem.velocity_max] * (shape[2] - len(limits))
+        self.limits = np.array(limits, np.float32)
+        self.errors = read_only(self.batch.errors.reshape(envs, self.most_agents, -1))
+        self.heard = read_only(self.batch.heard)
+        self.alive = np.zeros(shape[:2], bool)
+        self.taken = np.zeros(envs, np.int64)
+        self.recorded = np.zeros(envs)
+        self.rngs: list[np.random.Generator | None] = [None] * envs
+
+    def seed(self, seeds: Sequence[int | None]) -> None:
+        """Begin the chance of every environment anew; those with None go on, or begin anywhere."""
+        for env, seed in enumerate(seeds):
+            if seed is not None or self.rngs[env] is None:
+                self.rngs[env] = np.random.default_rng(seed)
+
+    def reset(self, envs: Sequence[int]) -> None:
+        """Begin an episode in each of these environments."""
+        seeds, agents, faults = [], [], []
+        for env in envs:
+            rng = self.rngs[env]
+            assert rng is not None, "seeded before the first reset"
+            seeds.append(int(rng.integers(1 << 63)))
+            agents.append(int(drawn(self.sizes, rng, True)))
+            given = self.faults(rng) if callable(self.faults) else self.faults
+            noise = float(drawn(self.noise, rng, False))
+            faults.append(list(given) + [f"noise,std={noise}"] * (noise > 0))
+        # Stored episodes are numbered; which one is drawn too.
+        indices = [0] * len(seeds) if self.set == "fresh" else [seed % self.stored for seed in seeds]
+        self.batch.reset(list(envs), seeds, indices, agents, faults, set=self.set)
+        for env, count in zip(envs, agents, strict=True):
+            self.alive[env] = np.arange(self.most_agents) < count
+            self.taken[env] = 0
+            self.recorded[env] = 0.0
+
+    @property
+    def stored(self) -> int:
+        """Episodes of a stored set."""
+        return self.problem.stored_episodes(self.set)
+
+    def step(self, actions: NDArray[np.float32]) -> tuple[NDArray[np.float64], dict[int, str]]:
+        """One control interval under actions in -1..1; the rewards, and why environments failed.
+
+        Agents that fall silent are dead from then on, and rest should they come back.
+        """
+        np.multiply(actions, self.limits, out=self.orders)
+        self.orders *= self.alive[..., None]
+        failures = dict(self.batch.step(self.orders))
+        self.taken += 1
+        self.alive &= self.heard
+        return self.rewards(failures), failures
+
+    def rewards(self, failures: dict[int, str]) -> NDArray[np.float64]:
+        """Of the last step."""
+        if self.reward == "error":
+            return -self.batch.error
+        recorded = self.batch.recorded
+        problem = self.problem
+        if problem.headline == "final_error":
+            # The first counts from nothing, so that they add up to the last error.
+            rewards = self.recorded - recorded
+            np.copyto(self.recorded, recorded)
+            return rewards
+        scored = max(self.steps - problem.scored_from, 1)
+        rewards = np.where(self.taken > problem.scored_from, -recorded / scored, 0.0)
+        for env in failures:
+            # As if it stayed as it was.
+            rewards[env] *= self.steps - self.taken[env] + 1
+        return rewards
+
+    def ended(self) -> NDArray[np.bool_]:
+        """Which environments have had their steps."""
+        return self.taken >= self.steps
+
+
+def position_features(
+    position: NDArray[np.float32],
+    low: Sequence[float],
+    high: Sequence[float],
+    frequencies: Sequence[float],
+    out: NDArray[np.float32],
+) -> None:
+    """sin(π f s), axis after axis, then cos(π f s), as a policy's trunk reads a position scaled to 0..1."""
+    if not frequencies:
+        return
+    low32, high32 = np.asarray(low, np.float32), np.asarray(high, np.float32)
+    scaled = (position - low32) / (high32 - low32)
+    angles = scaled[..., None] * (np.pi * np.asarray(frequencies, np.float32))
+    angles = angles.reshape(*position.shape[:-1], -1)
+    half = angles.shape[-1]
+    np.sin(angles, out=out[..., :half])
+    np.cos(angles, out=out[..., half:])

@@ -1,0 +1,613 @@
+//! Environments side by side: swarms that are led from outside, stepped in parallel, with what agents see
+//! written into arrays that stay where they are.
+
+use crate::problem::{PyProblem, shaped, state_shape};
+use crate::recording::{faults, figures};
+use crate::refusal::bad_input;
+use agent_sim::plant::{BuiltIn, Plant};
+use agent_sim::puppets::{Order, Puppets, Sight, Stage};
+use agent_sim::scenario::fault_seed;
+use agent_sim::sense::{HALO, View};
+use numpy::ndarray::{ArrayView2, ArrayView3, Axis};
+use numpy::{Element, PyArrayDyn, PyArrayMethods, PyReadonlyArray3, PyUntypedArrayMethods};
+use problem::test_set::EpisodeSet;
+use problem::{Episode, Problem};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Environments that one thread takes at a time: a step of a small one is shorter than waking a thread.
+const AT_LEAST: usize = 4;
+
+/// Several environments of one problem with swarms that are led from outside.
+///
+/// Arrays are written in place by `reset` and `step`: copy what is to be kept.
+#[pyclass(module = "fieldswarm._native")]
+pub struct Batch {
+    problem: Problem,
+    view: View,
+    /// Room for so many agents in each.
+    agents: usize,
+    steps: usize,
+    /// None before the first reset, and after a failure.
+    runs: Vec<Option<Run>>,
+    arrays: Arrays,
+}
+
+struct Run {
+    puppets: Puppets,
+    agents: usize,
+}
+
+/// What is seen and known of all environments, one after the other.
+struct Arrays {
+    errors: Py<PyArrayDyn<f32>>,
+    field: Py<PyArrayDyn<f32>>,
+    target: Py<PyArrayDyn<f32>>,
+    inside: Py<PyArrayDyn<u16>>,
+    position: Py<PyArrayDyn<f32>>,
+    wide_field: Py<PyArrayDyn<f32>>,
+    wide_target: Py<PyArrayDyn<f32>>,
+    heard: Py<PyArrayDyn<bool>>,
+    error: Py<PyArrayDyn<f64>>,
+    recorded: Py<PyArrayDyn<f64>>,
+}
+
+/// The part of the arrays that belongs to one environment.
+struct Row<'a> {
+    errors: &'a mut [f32],
+    field: &'a mut [f32],
+    target: &'a mut [f32],
+    inside: &'a mut [u16],
+    position: &'a mut [f32],
+    wide_field: &'a mut [f32],
+    wide_target: &'a mut [f32],
+    heard: &'a mut [bool],
+    error: &'a mut [f64],
+    recorded: &'a mut [f64],
+}
+
+impl Row<'_> {
+    /// Writes down what there is to see and to know.
+    fn write(&mut self, run: &Run, window: usize, axes: usize) {
+        let room = self.heard.len();
+        for agent in 0..run.agents {
+            run.puppets.sight(agent, |sight| {
+                let length = self.errors.len() / room;
+                sight.errors(window, &mut self.errors[agent * length..][..length]);
+                self.see(agent, room, axes, sight);
+            });
+        }
+        let snapshot = run.puppets.snapshot();
+        self.heard.fill(false);
+        for (heard, deed) in self.heard.iter_mut().zip(snapshot.deeds) {
+            // Before the first step nobody has been asked.
+            *heard = snapshot.step == 0 || deed.heard();
+        }
+        self.error.fill(snapshot.error);
+        self.recorded.fill(run.puppets.score().final_error);
+    }
+
+    fn see(&mut self, agent: usize, room: usize, axes: usize, sight: &Sight) {
+        put(self.field, agent, room, &sight.field);
+        put(self.target, agent, room, &sight.target);
+        put(self.wide_field, agent, room, &sight.wide_field);
+        put(self.wide_target, agent, room, &sight.wide_target);
+        put(self.position, agent, room, &sight.position[..axes]);
+        let spans = sight.inside.map(|span| [span.first, span.last]);
+        put(self.inside, agent, room, spans[..axes].as_flattened());
+    }
+}
+
+/// Writes the values of one agent among as many as there is room for.
+fn put<T: Copy>(to: &mut [T], agent: usize, room: usize, values: &[T]) {
+    let length = to.len() / room;
+    to[agent * length..][..length].copy_from_slice(values);
+}
+
+/// An array of zeros that the engine writes to.
+fn room<T: Element>(py: Python<'_>, shape: &[usize]) -> Py<PyArrayDyn<T>> {
+    PyArrayDyn::zeros(py, shape, false).unbind()
+}
+
+/// Equal parts of a slice, be they empty.
+fn parts<T>(slice: &mut [T], count: usize) -> impl Iterator<Item = &mut [T]> {
+    let length = slice.len() / count;
+    let mut rest = slice;
+    (0..count).map(move |_| {
+        let (part, left) = std::mem::take(&mut rest).split_at_mut(length);
+        rest = left;
+        part
+    })
+}
+
+/// One beginning of an episode.
+struct Beginning {
+    env: usize,
+    agents: usize,
+    seed: u64,
+    faults: Vec<agent_sim::fault::Fault>,
+    episode: Episode,
+    plant: Box<dyn Plant>,
+}
+
+impl Batch {
+    fn envs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Lets every environment with its row of the arrays be worked on, in parallel and without the
+    /// interpreter; what `work` returns comes back in order.
+    fn side_by_side<R: Send>(
+        &mut self,
+        py: Python<'_>,
+        work: impl Fn(usize, &mut Option<Run>, &mut Row<'_>) -> R + Sync + Send,
+    ) -> PyResult<Vec<R>> {
+        macro_rules! borrow {
+            ($($name:ident),*) => {
+                $(let mut $name = self.arrays.$name.bind(py).try_readwrite().map_err(in_use)?;)*
+                $(let mut $name = parts($name.as_slice_mut()?, self.runs.len());)*
+                let mut next = || Some(Row { $($name: $name.next()?),* });
+                let rows: Vec<Row<'_>> = std::iter::from_fn(&mut next).take(self.runs.len()).collect();
+                let runs = &mut self.runs;
+                Ok(py.detach(|| {
+                    (runs.par_iter_mut().zip(rows).enumerate())
+                        .with_min_len(AT_LEAST)
+                        .map(|(env, (run, mut row))| work(env, run, &mut row))
+                        .collect()
+                }))
+            };
+        }
+        borrow!(
+            errors,
+            field,
+            target,
+            inside,
+            position,
+            wide_field,
+            wide_target,
+            heard,
+            error,
+            recorded
+        )
+    }
+
+    fn env(&self, env: usize) -> PyResult<&Run> {
+        let there = self.runs.get(env);
+        let there = there.ok_or_else(|| {
+            PyIndexError::new_err(format!(
+                "there is no environment {env} among {}",
+                self.envs()
+            ))
+        })?;
+        there.as_ref().ok_or_else(|| {
+            PyValueError::new_err(format!("environment {env} has no episode; reset it first"))
+        })
+    }
+
+    /// Numbers in an order: force, then velocities, of those that agents have.
+    fn order_len(&self) -> usize {
+        let actuation = &self.problem.actuation;
+        usize::from(actuation.force_max > 0.0) + self.problem.grid.axes * self.moves()
+    }
+
+    fn moves(&self) -> usize {
+        usize::from(self.problem.actuation.velocity_max > 0.0)
+    }
+
+    /// All fields of all environments that run, written by `of`.
+    fn states<'py, T: Element + Copy + Default>(
+        &self,
+        py: Python<'py>,
+        of: impl Fn(&Puppets, &mut [T]),
+    ) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
+        let problem = &self.problem;
+        let mut values = vec![T::default(); self.envs() * problem.state_len()];
+        for (run, to) in self.runs.iter().zip(values.chunks_mut(problem.state_len())) {
+            if let Some(run) = run {
+                of(&run.puppets, to);
+            }
+        }
+        let shape = [self.envs()]
+            .into_iter()
+            .chain(state_shape(problem, &problem.grid));
+        shaped(py, values, shape.collect())
+    }
+}
+
+fn in_use(error: numpy::BorrowError) -> PyErr {
+    PyValueError::new_err(format!(
+        "an array of the batch is in use elsewhere: {error}"
+    ))
+}
+
+/// What each agent of an environment is told.
+fn orders(given: ArrayView2<'_, f32>, force: bool) -> Vec<Order> {
+    let order = |row: numpy::ndarray::ArrayView1<'_, f32>| {
+        let mut row = row.iter().copied();
+        let force = if force {
+            row.next().unwrap_or(0.0)
+        } else {
+            0.0
+        };
+        let mut velocity = [0.0; 2];
+        for (to, from) in velocity.iter_mut().zip(row) {
+            *to = from;
+        }
+        Order { force, velocity }
+    };
+    given.axis_iter(Axis(0)).map(order).collect()
+}
+
+#[pymethods]
+impl Batch {
+    #[new]
+    #[pyo3(signature = (problem, envs, agents, *, steps=None, window=None, wide=None, target=None))]
+    fn new(
+        py: Python<'_>,
+        problem: &PyProblem,
+        envs: usize,
+        agents: usize,
+        steps: Option<usize>,
+        window: Option<usize>,
+        wide: Option<[usize; 2]>,
+        target: Option<bool>,
+    ) -> PyResult<Self> {
+        let problem = problem.problem;
+        if envs == 0 {
+            return Err(PyValueError::new_err(
+                "a batch of 0 environments shows nothing; give 1 or more",
+            ));
+        }
+        let view = View {
+            window: window.unwrap_or(problem.sensing.window),
+            target: target.unwrap_or(problem.tracking),
+            wide,
+        };
+        let steps = steps.unwrap_or(problem.horizon);
+        let stage = Stage {
+            problem: &problem,
+            view,
+            agents,
+            steps,
+            faults: &[],
+            seed: 0,
+        };
+        stage.check_batch(envs).map_err(bad_input)?;
+        let axes = problem.grid.axes;
+        let side = view.window + 2 * HALO;
+        let patch = [&[envs, agents][..], &vec![side; axes]].concat();
+        let errors = [&[envs, agents][..], &vec![view.window; axes]].concat();
+        let wide = view.wide.map_or(vec![0], |cells| cells[..axes].to_vec());
+        let wide = [&[envs, agents][..], &wide].concat();
+        let none = [envs, agents, 0];
+        let shown = |shape: &[usize]| match view.target {
+            true => shape.to_vec(),
+            false => none.to_vec(),
+        };
+        let arrays = Arrays {
+            errors: room(py, &errors),
+            target: room(py, &shown(&patch)),
+            wide_target: room(py, &shown(&wide)),
+            field: room(py, &patch),
+            wide_field: room(py, &wide),
+            inside: room(py, &[envs, agents, axes, 2]),
+            position: room(py, &[envs, agents, axes]),
+            heard: room(py, &[envs, agents]),
+            error: room(py, &[envs]),
+            recorded: room(py, &[envs]),
+        };
+        Ok(Self {
+            problem,
+            view,
+            agents,
+            steps,
+            runs: (0..envs).map(|_| None).collect(),
+            arrays,
+        })
+    }
+
+    /// Begins episodes in the environments `envs`: `seeds`, `indices`, `agents` and `faults` have one for
+    /// each of them.
+    #[pyo3(signature = (envs, seeds, indices, agents, faults, *, set="fresh"))]
+    #[expect(clippy::too_many_arguments)]
+    fn reset(
+        &mut self,
+        py: Python<'_>,
+        envs: Vec<usize>,
+        seeds: Vec<u64>,
+        indices: Vec<usize>,
+        agents: Vec<usize>,
+        faults: Vec<Vec<String>>,
+        set: &str,
+    ) -> PyResult<()> {
+        let count = envs.len();
+        let counts = [seeds.len(), indices.len(), agents.len(), faults.len()];
+        if counts != [count; 4] {
+            return Err(PyValueError::new_err(format!(
+                "{count} environments need as many seeds, indices, agents and faults, not {counts:?}"
+            )));
+        }
+        let set: EpisodeSet = set.parse().unwrap_or_else(|never| match never {});
+        let mut beginnings: Vec<Option<Beginning>> = (0..self.envs()).map(|_| None).collect();
+        for (k, (env, faults)) in envs.into_iter().zip(&faults).enumerate() {
+            if agents[k] > self.agents {
+                return Err(PyValueError::new_err(format!(
+                    "the batch has room for {} agents in an environment, not {}",
+                    self.agents, agents[k]
+                )));
+            }
+            let total = self.envs();
+            let beginning = beginnings.get_mut(env).ok_or_else(|| {
+                PyIndexError::new_err(format!("there is no environment {env} among {total}"))
+            })?;
+            *beginning = Some(Beginning {
+                env,
+                agents: agents[k],
+                seed: fault_seed(seeds[k], indices[k]),
+                faults: self::faults(faults)?,
+                episode: set
+                    .episode(&self.problem, seeds[k], indices[k])
+                    .map_err(bad_input)?,
+                plant: Box::new(BuiltIn::default()),
+            });
+        }
+        self.begin(py, beginnings)
+    }
+
+    /// One control interval of every environment that runs. `orders` is a float32 array (envs, agents,
+    /// numbers): the force, then velocities, of what agents have. Returns (environment, reason) of those
+    /// whose field blew up or whose plant failed; they stay as they were until they are reset.
+    fn step(
+        &mut self,
+        py: Python<'_>,
+        orders: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<(usize, String)>> {
+        let shape = [self.envs(), self.agents, self.order_len()];
+        let given: PyReadonlyArray3<'_, f32> = orders.extract().map_err(|_| {
+            let what = describe(orders);
+            PyTypeError::new_err(format!(
+                "orders must be a float32 array of shape {shape:?}, not {what}"
+            ))
+        })?;
+        if given.shape() != shape {
+            return Err(PyValueError::new_err(format!(
+                "orders must have the shape {shape:?} (environments, agents, numbers of an order), not {:?}",
+                given.shape()
+            )));
+        }
+        let given: ArrayView3<'_, f32> = given.as_array();
+        let told = |env: usize| self.runs[env].as_ref().map_or(0, |run| run.agents);
+        for ((env, agent, number), value) in given.indexed_iter() {
+            if !value.is_finite() && agent < told(env) {
+                return Err(PyValueError::new_err(format!(
+                    "orders must be finite: number {number} of agent {agent} in environment {env} is {value}"
+                )));
+            }
+        }
+        let force = self.problem.actuation.force_max > 0.0;
+        let (window, axes) = (self.view.window, self.problem.grid.axes);
+        let outcomes = self.side_by_side(py, |env, run, row| {
+            let there = run.as_mut()?;
+            match there
+                .puppets
+                .step(&self::orders(given.index_axis(Axis(0), env), force))
+            {
+                Ok(()) => {
+                    row.write(there, window, axes);
+                    None
+                }
+                Err(error) => {
+                    *run = None;
+                    Some((env, error.to_string()))
+                }
+            }
+        })?;
+        Ok(outcomes.into_iter().flatten().collect())
+    }
+
+    /// Ends an agent for the rest of its episode.
+    fn kill(&mut self, env: usize, agent: usize) -> PyResult<()> {
+        let agents = self.env(env)?.agents;
+        if agent >= agents {
+            return Err(PyIndexError::new_err(format!(
+                "there is no agent {agent} among {agents}"
+            )));
+        }
+        if let Some(Some(run)) = self.runs.get_mut(env) {
+            run.puppets.kill(agent);
+        }
+        Ok(())
+    }
+
+    /// The fields of all environments: float64, (envs, *grid), with an axis for the fields before the
+    /// grid's where there are several.
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        self.states(py, |puppets, to: &mut [f64]| {
+            to.copy_from_slice(puppets.state())
+        })
+    }
+
+    /// What the fields should be now, likewise.
+    fn targets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
+        self.states(py, |puppets, to: &mut [f32]| {
+            to.copy_from_slice(puppets.target())
+        })
+    }
+
+    /// The figures of an environment's run so far.
+    fn score(&self, env: usize) -> PyResult<BTreeMap<&'static str, f64>> {
+        let score = self.env(env)?.puppets.score();
+        Ok(figures(&score, score.headline(self.problem.scoring)))
+    }
+
+    /// Steps taken in an environment.
+    fn steps_taken(&self, env: usize) -> PyResult<usize> {
+        Ok(self.env(env)?.puppets.snapshot().step)
+    }
+
+    /// What the agents of an environment did in the last step: (agents, 1 + axes), force first.
+    fn deeds<'py>(&self, py: Python<'py>, env: usize) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
+        let (run, axes) = (self.env(env)?, self.problem.grid.axes);
+        let snapshot = run.puppets.snapshot();
+        let deeds = snapshot.deeds.iter();
+        let deeds = deeds.flat_map(|deed| {
+            let velocity = deed.velocity.into_iter().take(axes);
+            [deed.force].into_iter().chain(velocity)
+        });
+        shaped(py, deeds.collect(), vec![run.agents, 1 + axes])
+    }
+
+    /// Seconds that `steps` steps of all environments take in which agents are told nothing: what the
+    /// engine does where nobody looks.
+    fn bench(&mut self, py: Python<'_>, steps: usize) -> f64 {
+        let runs = &mut self.runs;
+        py.detach(|| {
+            let begun = Instant::now();
+            runs.par_iter_mut().flatten().for_each(|run| {
+                for _ in 0..steps {
+                    if run.puppets.step(&[]).is_err() {
+                        return;
+                    }
+                }
+            });
+            begun.elapsed().as_secs_f64()
+        })
+    }
+
+    /// Number of environments.
+    #[getter(envs)]
+    fn envs_there(&self) -> usize {
+        self.envs()
+    }
+
+    /// Room for agents in each.
+    #[getter]
+    fn agents(&self) -> usize {
+        self.agents
+    }
+
+    /// Steps of an episode.
+    #[getter]
+    fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// Cells of the window along an axis, without its halo.
+    #[getter]
+    fn window(&self) -> usize {
+        self.view.window
+    }
+
+    /// Numbers in an order.
+    #[getter]
+    fn order_size(&self) -> usize {
+        self.order_len()
+    }
+
+    /// Field minus target in agents' windows, as they make it of what they see: (envs, agents, window[,
+    /// window]).
+    #[getter]
+    fn errors<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f32>> {
+        self.arrays.errors.bind(py).clone()
+    }
+
+    /// Patches of the field, halo included: (envs, agents, side[, side]).
+    #[getter]
+    fn field<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f32>> {
+        self.arrays.field.bind(py).clone()
+    }
+
+    /// What they should be; empty where agents are not shown it.
+    #[getter]
+    fn target<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f32>> {
+        self.arrays.target.bind(py).clone()
+    }
+
+    /// First and last cell of the patch inside the domain: (envs, agents, axes, 2).
+    #[getter]
+    fn inside<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<u16>> {
+        self.arrays.inside.bind(py).clone()
+    }
+
+    /// Where agents are: (envs, agents, axes).
+    #[getter]
+    fn position<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f32>> {
+        self.arrays.position.bind(py).clone()
+    }
+
+    /// The coarse picture of the whole field: (envs, agents, rows[, columns]); empty without one.
+    #[getter]
+    fn wide_field<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f32>> {
+        self.arrays.wide_field.bind(py).clone()
+    }
+
+    /// What that should be.
+    #[getter]
+    fn wide_target<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f32>> {
+        self.arrays.wide_target.bind(py).clone()
+    }
+
+    /// Which agents answered in the last step: (envs, agents).
+    #[getter]
+    fn heard<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<bool>> {
+        self.arrays.heard.bind(py).clone()
+    }
+
+    /// Mean squared errors to the targets: (envs,).
+    #[getter]
+    fn error<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f64>> {
+        self.arrays.error.bind(py).clone()
+    }
+
+    /// The errors that the last step adds to the score: those before it where a problem scores those,
+    /// else those after it: (envs,).
+    #[getter]
+    fn recorded<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f64>> {
+        self.arrays.recorded.bind(py).clone()
+    }
+}
+
+impl Batch {
+    fn begin(&mut self, py: Python<'_>, beginnings: Vec<Option<Beginning>>) -> PyResult<()> {
+        let (problem, view, steps) = (self.problem, self.view, self.steps);
+        let beginnings: Vec<std::sync::Mutex<Option<Beginning>>> =
+            beginnings.into_iter().map(std::sync::Mutex::new).collect();
+        let begun = self.side_by_side(py, |env, run, row| {
+            let taken = beginnings[env].lock().ok().and_then(|mut b| b.take());
+            let Some(beginning) = taken else {
+                return Ok(());
+            };
+            let stage = Stage {
+                problem: &problem,
+                view,
+                agents: beginning.agents,
+                steps,
+                faults: &beginning.faults,
+                seed: beginning.seed,
+            };
+            let puppets = Puppets::new(&stage, &beginning.episode, beginning.plant);
+            let begun = Run {
+                puppets: puppets.map_err(|error| (beginning.env, error))?,
+                agents: beginning.agents,
+            };
+            row.write(&begun, view.window, problem.grid.axes);
+            *run = Some(begun);
+            Ok(())
+        })?;
+        for outcome in begun {
+            outcome.map_err(|(_, error): (usize, agent_sim::puppets::BadLead)| bad_input(error))?;
+        }
+        Ok(())
+    }
+}
+
+/// What was given in place of an array.
+fn describe(given: &Bound<'_, PyAny>) -> String {
+    match given.cast::<numpy::PyUntypedArray>() {
+        Ok(array) => format!("one of {} of shape {:?}", array.dtype(), array.shape()),
+        Err(_) => format!("a {}", given.get_type()),
+    }
+}
