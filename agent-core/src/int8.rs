@@ -493,6 +493,50 @@ pub(crate) fn pack_dense(weights: &[f32], bias: &[f32], inputs: usize, packed: &
     }
 }
 
+/// The reverse of [`pack_dense`]: weights that it makes the same words of again.
+pub(crate) fn unpack_dense(packed: &[f32], inputs: usize, weights: &mut [f32], bias: &mut [f32]) {
+    let outputs = bias.len();
+    let Some(layer) = Layer::read(&mut { packed }, inputs, outputs) else {
+        return;
+    };
+    let depth = padded(inputs) / QUAD;
+    let weight = |i: usize, o: usize| {
+        let tile = layer.tiles.get(o / QUAD * depth + i / QUAD);
+        let word = tile.and_then(|tile| tile.get(i % QUAD / 2 * 2 + o % QUAD / 2));
+        let half = (word.copied().unwrap_or(0) >> (16 * (i % 2))) as i16;
+        let second = i32::from(half as i8);
+        match o % 2 {
+            0 => (i32::from(half) - second) >> 8,
+            _ => second,
+        }
+    };
+    let one = (1u32 << layer.bits.min(MAX_BITS)) as f32;
+    for (o, ((to, from), stated)) in bias.iter_mut().zip(layer.bias).zip(layer.scale).enumerate() {
+        *to = *from;
+        let scale = stated * one;
+        let largest = dividend(scale);
+        for (i, row) in weights.chunks_exact_mut(outputs.max(1)).enumerate() {
+            if let Some(to) = row.get_mut(o) {
+                *to = match weight(i, o) {
+                    127 => largest,
+                    -127 => -largest,
+                    integer => integer as f32 * scale,
+                };
+            }
+        }
+    }
+}
+
+/// A number of which 127 parts are `scale`, to the bit: the nearest one to 127 times it, or beside it. Not
+/// every float is such a part; of those that are not it is the nearest.
+fn dividend(scale: f32) -> f32 {
+    let about = 127.0 * scale;
+    let beside =
+        [0, 1, -1i32].map(|ulps| f32::from_bits(about.to_bits().wrapping_add_signed(ulps)));
+    let exact = |x: &&f32| (**x / 127.0).to_bits() == scale.to_bits();
+    beside.iter().find(exact).copied().unwrap_or(about)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -598,6 +642,29 @@ mod tests {
         // -63.5 is rounded away from zero.
         assert_eq!(unpacked(&layer, 2, 3), [0, 0, 127, 0, 0, -64]);
         assert!(layer.bound(2, 1.0).is_ok());
+    }
+
+    #[test]
+    fn an_unpacked_layer_is_packed_to_the_same_words() {
+        for (inputs, outputs) in [(1, 1), (3, 2), (4, 4), (5, 7), (17, 3), (42, 16), (300, 33)] {
+            for size in [1e-3, 1.0, 77.0] {
+                let weight = |k: usize| match k % 7 {
+                    3 => 0.0,
+                    _ => (size * (1.0 + k as f32)).sin() * size,
+                };
+                let weights: Vec<f32> = (0..inputs * outputs).map(weight).collect();
+                let bias: Vec<f32> = (0..outputs).map(|k| (k as f32).cos()).collect();
+                let mut packed = std::vec![f32::NAN; dense_len(inputs, outputs)];
+                pack_dense(&weights, &bias, inputs, &mut packed);
+                let mut found = std::vec![f32::NAN; weights.len()];
+                let mut biases = std::vec![f32::NAN; outputs];
+                unpack_dense(&packed, inputs, &mut found, &mut biases);
+                let mut again = std::vec![f32::NAN; packed.len()];
+                pack_dense(&found, &biases, inputs, &mut again);
+                let bits = |words: &[f32]| words.iter().map(|w| w.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&again), bits(&packed), "{inputs} {outputs} {size}");
+            }
+        }
     }
 
     #[test]

@@ -104,20 +104,47 @@ pub fn encode<'b>(
 pub fn recode<'b>(
     policy: &Policy,
     header: &Header,
-    mut scratch: &mut [f32],
+    scratch: &mut [f32],
     buffer: &'b mut [u32],
 ) -> Result<&'b [u8], EncodeError> {
-    let mut layers = Vec::<DenseWeights, { MAX_CONVOLUTIONS + 3 * MAX_LAYERS }>::new();
-    for (inputs, outputs, packed) in policy.packed_layers() {
-        let room = scratch.split_off_mut(..(inputs + 1) * outputs);
-        let (weights, bias) = room
-            .and_then(|room| room.split_at_mut_checked(inputs * outputs))
-            .ok_or(EncodeError::BufferTooSmall)?;
-        unpack_dense(packed, inputs, weights, bias);
-        // There is room for as many as a header can hold.
-        let _ = layers.push(DenseWeights { weights, bias });
-    }
+    let mut layers = Layers::new();
+    policy.unpack(scratch, &mut layers)?;
     encode(header, &layers, buffer)
+}
+
+/// The numbers of all layers.
+pub type Layers<'a> = Vec<DenseWeights<'a>, { MAX_CONVOLUTIONS + 3 * MAX_LAYERS }>;
+
+impl Policy<'_> {
+    /// The numbers of all layers, in the order in which [`encode`] takes them, which makes the same
+    /// weight section of them; `scratch` has room for [`parameters_len`](Self::parameters_len) floats.
+    ///
+    /// Of int8 weights it is what the integers stand for, and the largest of each output is what this
+    /// crate's encoder divides into the very scale. (A blob of another encoder may come out with
+    /// other roundings.)
+    pub fn unpack<'s>(
+        &self,
+        mut scratch: &'s mut [f32],
+        layers: &mut Layers<'s>,
+    ) -> Result<(), EncodeError> {
+        let (length, unpack): (fn(_, _) -> _, fn(&_, _, &mut _, &mut _)) =
+            match self.header.network.encoding {
+                Encoding::F32 => (dense_len, unpack_dense),
+                Encoding::Int8 => (int8::dense_len, int8::unpack_dense),
+            };
+        let mut section = self.weights;
+        for (inputs, outputs) in self.header.network.shapes() {
+            let packed = section.split_off(..length(inputs, outputs));
+            let room = scratch.split_off_mut(..(inputs + 1) * outputs);
+            let (weights, bias) = room
+                .and_then(|room| room.split_at_mut_checked(inputs * outputs))
+                .ok_or(EncodeError::BufferTooSmall)?;
+            unpack(packed.unwrap_or_default(), inputs, weights, bias);
+            // There is room for as many as a header can hold.
+            let _ = layers.push(DenseWeights { weights, bias });
+        }
+        Ok(())
+    }
 }
 
 /// Where the agent of the probe is, as a share of the domain along each axis: nowhere special.
@@ -192,12 +219,8 @@ fn pack_all(
         Encoding::F32 => (dense_len, pack_dense),
         Encoding::Int8 => (int8::dense_len, int8::pack_dense),
     };
-    let convolutions = network.convolutions.iter();
-    let convolutions = convolutions.map(|c| (c.fan_in(), usize::from(c.outputs)));
-    let dense = network.layers();
-    let dense = dense.map(|l| (usize::from(l.inputs), usize::from(l.outputs)));
     let mut given = layers.iter();
-    for (layer, (inputs, outputs)) in convolutions.chain(dense).enumerate() {
+    for (layer, (inputs, outputs)) in network.shapes().enumerate() {
         let shape = EncodeError::Shape { layer };
         let numbers = given.next().ok_or(shape)?;
         if numbers.weights.len() != inputs * outputs || numbers.bias.len() != outputs {

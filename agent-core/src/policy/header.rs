@@ -81,6 +81,7 @@ impl Sensing {
 
 /// One input channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Channel {
     /// Field minus target.
     Error,
@@ -128,6 +129,15 @@ impl Network {
         self.branch.iter().chain(&self.trunk).chain(&self.head)
     }
 
+    /// Inputs and outputs of all layers in the order of their weights; those of a convolution are the
+    /// inputs of one output cell.
+    pub fn shapes(&self) -> impl Iterator<Item = (usize, usize)> {
+        let convolutions = self.convolutions.iter();
+        let convolutions = convolutions.map(|c| (c.fan_in(), usize::from(c.outputs)));
+        let dense = self.layers();
+        convolutions.chain(dense.map(|l| (usize::from(l.inputs), usize::from(l.outputs))))
+    }
+
     /// Numbers that an agent keeps from one step to the next.
     #[cfg_attr(target_arch = "x86_64", inline(always))]
     pub fn remembered(&self) -> usize {
@@ -140,6 +150,7 @@ impl Network {
 ///
 /// `m ← m − leak · (1 + tanh(g)) · m + gain · tanh(p)`, cut to −1..1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Memory {
     /// How many: 1 to [`MAX_MEMORY`].
     pub floats: u8,
@@ -151,6 +162,7 @@ pub struct Memory {
 
 /// `activation(x ∗ W + b)` with a 3 × 3 kernel; cells beyond the rim of its input are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Convolution {
     /// Channels of its input.
     pub inputs: u16,
@@ -179,6 +191,7 @@ impl Convolution {
 
 /// How weights are stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Encoding {
     /// As f32.
     #[default]
@@ -189,6 +202,7 @@ pub enum Encoding {
 
 /// `activation(norm(x W + b))`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Dense {
     /// Length of x.
     pub inputs: u16,
@@ -202,6 +216,7 @@ pub struct Dense {
 
 /// Normalisation after a layer's sums.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Norm {
     /// None.
     #[default]
@@ -212,6 +227,7 @@ pub enum Norm {
 
 /// The non-linearity of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Activation {
     /// None.
     Identity,
@@ -223,6 +239,7 @@ pub enum Activation {
 
 /// How branch and trunk outputs come together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Fusion {
     /// Branch outputs, then trunk outputs.
     #[default]
@@ -274,6 +291,7 @@ pub struct Governor {
 
 /// A round place.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Disc {
     /// Its centre.
     pub centre: [f32; 2],
@@ -325,6 +343,7 @@ pub(super) struct Extension5 {
 
 /// The agent's clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Timing {
     /// Nominal time between two observations.
     pub period_us: u32,

@@ -11,7 +11,7 @@ mod header;
 mod prologue;
 mod read;
 
-pub use encode::{DenseWeights, EncodeError, encode, recode};
+pub use encode::{DenseWeights, EncodeError, Layers, encode, recode};
 pub(crate) use error::{Complaint, field};
 pub use error::{Fault, FieldName, PolicyError};
 pub use header::{
@@ -224,31 +224,21 @@ impl<'a> Policy<'a> {
     /// [`unpack_dense`](net::unpack_dense); none of a policy with others.
     pub fn packed_layers(&self) -> impl Iterator<Item = (usize, usize, &'a [f32])> {
         let network = &self.header.network;
-        let convolutions = network.convolutions.iter();
-        let convolutions = convolutions.map(|c| (c.fan_in(), usize::from(c.outputs)));
-        let dense = network.layers();
-        let dense = dense.map(|l| (usize::from(l.inputs), usize::from(l.outputs)));
         let mut weights = match network.encoding {
             Encoding::F32 => self.weights,
             Encoding::Int8 => &[],
         };
-        convolutions
-            .chain(dense)
-            .map_while(move |(inputs, outputs)| {
-                let (packed, rest) = weights.split_at_checked(dense_len(inputs, outputs))?;
-                weights = rest;
-                Some((inputs, outputs, packed))
-            })
+        network.shapes().map_while(move |(inputs, outputs)| {
+            let (packed, rest) = weights.split_at_checked(dense_len(inputs, outputs))?;
+            weights = rest;
+            Some((inputs, outputs, packed))
+        })
     }
 
     /// Weights and biases of all layers.
     pub fn parameters_len(&self) -> usize {
-        let network = &self.header.network;
-        let convolutions = network.convolutions.iter();
-        let convolutions = convolutions.map(|c| (c.fan_in() + 1) * usize::from(c.outputs));
-        let dense = network.layers();
-        let dense = dense.map(|l| (usize::from(l.inputs) + 1) * usize::from(l.outputs));
-        convolutions.chain(dense).sum()
+        let shapes = self.header.network.shapes();
+        shapes.map(|(inputs, outputs)| (inputs + 1) * outputs).sum()
     }
 
     /// Words that are enough to write the policy anew, whatever way its weights are stored.
