@@ -1,5 +1,6 @@
 //! Writing blobs: what the trainer's export does, and what a converter of foreign policies needs.
 
+use super::header::{Extension4, Extension5};
 use super::prologue::{Prologue, checksum};
 use super::{
     Encoding, FORMAT, Header, MAX_CONVOLUTIONS, MAX_LAYERS, PROLOGUE, Policy, PolicyError, Probe,
@@ -33,6 +34,11 @@ pub enum EncodeError {
     },
     /// The buffer is too small.
     BufferTooSmall,
+    /// The header has something that this format has no place for, or it is none of those that are written.
+    Format {
+        /// The format asked for.
+        format: u16,
+    },
 }
 
 impl fmt::Display for EncodeError {
@@ -43,6 +49,11 @@ impl fmt::Display for EncodeError {
                 write!(f, "the weights of layer {layer} do not have its shape")
             }
             Self::BufferTooSmall => f.write_str("the buffer is too small for the policy"),
+            Self::Format { format } => write!(
+                f,
+                "format {format} has no place for all of it, or is not one of {OLDEST} to {FORMAT}; write \
+                 format {FORMAT}"
+            ),
         }
     }
 }
@@ -67,6 +78,25 @@ pub fn encode<'b>(
     layers: &[DenseWeights],
     buffer: &'b mut [u32],
 ) -> Result<&'b [u8], EncodeError> {
+    encode_as(FORMAT, header, layers, buffer)
+}
+
+/// The first format with a self-test: older ones are not written.
+pub const OLDEST: u16 = 3;
+
+/// The same in this format, [`OLDEST`] to [`FORMAT`]: what was written in it once comes out as it was.
+pub fn encode_as<'b>(
+    format: u16,
+    header: &Header,
+    layers: &[DenseWeights],
+    buffer: &'b mut [u32],
+) -> Result<&'b [u8], EncodeError> {
+    let (_, _, fourth, fifth) = header.extensions();
+    let lost = format < 4 && fourth != Extension4::default()
+        || format < 5 && fifth != Extension5::default();
+    if lost || !(OLDEST..=FORMAT).contains(&format) {
+        return Err(EncodeError::Format { format });
+    }
     let sizes = header.check().map_err(PolicyError::from)?;
     let inside = |window: u16| Span {
         first: 0,
@@ -84,7 +114,7 @@ pub fn encode<'b>(
     let workspace = sizes.workspace();
     let room = buffer.len().saturating_sub(workspace);
     let (blob, memory) = buffer.split_at_mut(room);
-    let length = write(header, probe, layers, blob)?.len();
+    let length = write(format, header, probe, layers, blob)?.len();
     let outputs = {
         let bytes: &[u8] = bytemuck::must_cast_slice(blob);
         let policy = Policy::parse(bytes.get(..length).unwrap_or_default())?;
@@ -95,7 +125,7 @@ pub fn encode<'b>(
     probe.expected = outputs
         .ok_or(EncodeError::BufferTooSmall)?
         .map(f32::to_le_bytes);
-    write(header, probe, layers, blob)
+    write(format, header, probe, layers, blob)
 }
 
 /// Writes a policy with f32 weights anew, as the newest format has it and under a header that is its
@@ -151,6 +181,7 @@ impl Policy<'_> {
 const PROBE_PLACE: [f32; 2] = [0.37, 0.61];
 
 fn write<'b>(
+    format: u16,
     header: &Header,
     probe: Probe,
     layers: &[DenseWeights],
@@ -168,9 +199,13 @@ fn write<'b>(
     let bytes: &mut [u8] = bytemuck::must_cast_slice_mut(buffer);
     bytes.fill(0);
     let room = bytes.get_mut(PROLOGUE..).unwrap_or_default();
-    let header_len = postcard::to_slice(&(&header, header.extensions()), room)
-        .map_err(|_| EncodeError::BufferTooSmall)?
-        .len();
+    let (second, third, fourth, fifth) = header.extensions();
+    let written = match format {
+        3 => postcard::to_slice(&(&header, second, third), room),
+        4 => postcard::to_slice(&(&header, second, third, fourth), room),
+        _ => postcard::to_slice(&(&header, second, third, fourth, fifth), room),
+    };
+    let header_len = written.map_err(|_| EncodeError::BufferTooSmall)?.len();
     let weights_at = (PROLOGUE + header_len).next_multiple_of(WEIGHTS_ALIGN);
     let probe_at = weights_at + 4 * sizes.weights;
     let total = probe_at + 4 * sizes.samples;
@@ -182,7 +217,7 @@ fn write<'b>(
     probe_samples(samples);
 
     let mut prologue = Prologue {
-        format: FORMAT.into(),
+        format: format.into(),
         header: header_len as u32,
         weights_at: weights_at as u32,
         weights: 4 * sizes.weights as u32,

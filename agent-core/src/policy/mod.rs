@@ -11,7 +11,7 @@ mod header;
 mod prologue;
 mod read;
 
-pub use encode::{DenseWeights, EncodeError, Layers, encode, recode};
+pub use encode::{DenseWeights, EncodeError, Layers, OLDEST, encode, encode_as, recode};
 pub(crate) use error::{Complaint, field};
 pub use error::{Fault, FieldName, PolicyError};
 pub use header::{
@@ -70,6 +70,11 @@ pub fn workspace(bytes: &[u8]) -> Option<[usize; 2]> {
 /// The problem that a blob says it is for, wherever in memory it lies and whatever else is wrong with it.
 pub fn problem(bytes: &[u8]) -> Option<&str> {
     Some(header_of(bytes)?.problem.as_str())
+}
+
+/// The format that a blob says it is written in, if this reader knows it.
+pub fn format(bytes: &[u8]) -> Option<u16> {
+    Prologue::read(bytes).ok()?.format.try_into().ok()
 }
 
 fn header_of(bytes: &[u8]) -> Option<Header<'_>> {
