@@ -11,8 +11,8 @@ use agent_core::policy::{
     Activation, Channel, Dense, DenseWeights, Disc, Governor, Header, Limits, Memory, Network,
     Norm, Policy, Provenance, Sensing, Text, Timing, encode,
 };
-use anyhow::{Result, anyhow, ensure};
-use artifacts::policy_file;
+use anyhow::{Context, Result, anyhow, ensure};
+use artifacts::policy_file::{self, PolicyFile};
 use burn::tensor::Device;
 use problem::Problem;
 
@@ -44,6 +44,20 @@ pub struct Training {
     pub seed: u64,
     /// Optimiser steps.
     pub steps: u64,
+}
+
+/// The policy of a checkpoint as agents get it unless something else is asked for; `origin` is where it
+/// comes from, for those who are told about it.
+pub fn usual(checkpoint: Checkpoint, entries: &Entries, origin: String) -> Result<PolicyFile> {
+    // Described fields are trained with memory and one size, of which a governor would cost more than it
+    // gives.
+    let governor = match problem::kit::is_file(&checkpoint.problem) {
+        true => None,
+        false => Some(GOVERNOR),
+    };
+    let blob = from_checkpoint(checkpoint, entries)
+        .with_context(|| format!("cannot export '{origin}'"))?;
+    Ok(PolicyFile::new(&blob, origin).governed(governor)?)
 }
 
 /// The blob of the policy in a checkpoint, without a governor.

@@ -15,7 +15,8 @@
 //!    oracle of the tests.
 //! 6. [`recipe`]: the settings a problem is trained with. [`learn`]: fresh episodes, gradient,
 //!    clip, Adam. [`checkpoint`] freezes a training between two steps, [`run`] keeps it on disk,
-//!    [`report`] draws it.
+//!    [`report`] draws it. [`training`] is what one is asked to be and how it begins, on the
+//!    [`backend`] it is to run on; [`background`] lets it run while a program does something else.
 //! 7. [`export`]: the frozen policy, as agents read it. [`inspect`]: as people do. [`cli`]: all of it on the command line.
 //!
 //! What the field does, how episodes are drawn and what counts as good comes from
@@ -24,6 +25,8 @@
 #![deny(unsafe_code)]
 
 pub mod adjoint;
+pub mod backend;
+pub mod background;
 pub mod checkpoint;
 pub mod cli;
 pub mod described;
@@ -48,4 +51,5 @@ pub mod rollout;
 pub mod run;
 pub mod swarm;
 pub mod tensor_step;
+pub mod training;
 pub mod trial;

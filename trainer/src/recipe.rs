@@ -26,9 +26,10 @@ pub struct Recipe {
 }
 
 /// What a recipe is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Preset {
-    /// The policies that ship.
+    /// Those of the shipped policies.
+    #[default]
     Full,
     /// A usable policy in about a minute on two cores.
     Quick,

@@ -4,15 +4,13 @@ use crate::checkpoint::Checkpoint;
 use crate::engine::Engine;
 use crate::entry::{Entries, Entry};
 use crate::learn::{StepReport, TrainConfig, Trainer};
-use crate::loss::Term;
 use crate::recipe::Recipe;
 use crate::report::TrainingReport;
 use anyhow::{Context, Result, bail, ensure};
 use artifacts::output::OutputFolder;
-use indicatif::{ProgressBar, ProgressStyle};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Steps between two writes of `latest`.
 const SAVE_EVERY: u64 = 100;
@@ -27,6 +25,30 @@ pub enum Existing {
     /// Start over.
     Overwrite,
 }
+
+impl Existing {
+    /// What two wishes, of which only one can be had, come to.
+    pub fn asked(resume: bool, overwrite: bool) -> Result<Self> {
+        match (resume, overwrite) {
+            (true, true) => {
+                bail!(
+                    "--resume goes on with a training and --overwrite replaces it; give one of them"
+                )
+            }
+            (true, false) => Ok(Self::Resume),
+            (false, true) => Ok(Self::Overwrite),
+            (false, false) => Ok(Self::Keep),
+        }
+    }
+}
+
+/// There is a training in the folder, and it is to be kept.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "'{}' already holds a training; add --resume to continue it, --overwrite to replace it, or choose another --out",
+    .0.display()
+)]
+pub struct Held(PathBuf);
 
 /// A training and where it is kept.
 pub struct TrainingRun {
@@ -94,10 +116,7 @@ impl TrainingRun {
             });
         }
         if existing == Existing::Keep && latest.exists() {
-            bail!(
-                "'{}' already holds a training; add --resume to continue it, --overwrite to replace it, or choose another --out",
-                folder.path().display()
-            );
+            bail!(Held(folder.path().to_owned()));
         }
         let Recipe {
             policy,
@@ -152,11 +171,16 @@ impl TrainingRun {
         .write(self.folder())
     }
 
-    /// Trains until `steps` steps are done or `stop` is set.
-    pub fn train(&mut self, steps: u64, stop: &AtomicBool) -> Result<Outcome> {
+    /// Trains until `steps` steps are done or `stop` is set. `watch` sees every step, after its validation
+    /// if it has one.
+    pub fn train(
+        &mut self,
+        steps: u64,
+        stop: &AtomicBool,
+        mut watch: impl FnMut(&Trainer, &StepReport),
+    ) -> Result<Outcome> {
         let began = Instant::now();
         let seconds = |before: f64| before + began.elapsed().as_secs_f64();
-        let progress = Progress::new(self.trainer.step, steps);
         let ended = |trainer: &Trainer| trainer.step >= steps || trainer.is_stale();
         while !ended(&self.trainer) && !stop.load(Ordering::Relaxed) {
             let report = self.trainer.step()?;
@@ -172,9 +196,8 @@ impl TrainingRun {
             if step.is_multiple_of(SAVE_EVERY) || step == steps {
                 self.save("latest", seconds(self.before))?;
             }
-            progress.show(&self.trainer, &report);
+            watch(&self.trainer, &report);
         }
-        progress.finish();
         let outcome = match (self.trainer.step < steps, self.trainer.is_stale()) {
             (false, _) => Outcome::Finished,
             (true, true) => Outcome::Stale,
@@ -196,69 +219,4 @@ fn differences(old: &TrainConfig, new: &TrainConfig) -> Result<String> {
     let differing = fields.filter(|(name, value)| new.get(name.as_str()) != Some(value));
     let shown = differing.map(|(name, value)| format!("{name} {value}, not {}", new[name]));
     Ok(shown.collect::<Vec<_>>().join("; "))
-}
-
-/// A bar on a terminal, a line now and then elsewhere.
-struct Progress {
-    bar: ProgressBar,
-    first: u64,
-    steps: u64,
-    began: Instant,
-    spoken: std::cell::Cell<Instant>,
-}
-
-/// Time between two lines where there is no terminal.
-const LINE_EVERY: Duration = Duration::from_secs(10);
-
-impl Progress {
-    fn new(first: u64, steps: u64) -> Self {
-        let bar = ProgressBar::new(steps);
-        let style = "{bar:30} {pos}/{len} {per_sec} eta {eta}  {msg}";
-        bar.set_style(ProgressStyle::with_template(style).expect("a valid template"));
-        bar.set_position(first);
-        bar.reset_eta();
-        let now = Instant::now();
-        Self {
-            bar,
-            first,
-            steps,
-            began: now,
-            spoken: now.into(),
-        }
-    }
-
-    fn show(&self, trainer: &Trainer, report: &StepReport) {
-        let (step, weights) = (report.step, trainer.config.weights);
-        let mut message = format!("loss {:.4}", report.loss);
-        for term in Term::ALL {
-            let k = term as usize;
-            if weights[k] != 0.0 {
-                message += &format!("  {} {:.1e}", term.name(), report.terms[k]);
-            }
-        }
-        if let Some(validation) = trainer.history.validations.last() {
-            message += &format!("  validation {:.2e}", validation.score(trainer.headline()));
-        }
-        if trainer.retreats > 0 {
-            message += &format!("  went back {} times", trainer.retreats);
-        }
-        self.bar.set_position(step);
-        if self.bar.is_hidden() {
-            if self.spoken.get().elapsed() >= LINE_EVERY || step == self.steps {
-                self.spoken.set(Instant::now());
-                let rate = (step - self.first) as f64 / self.began.elapsed().as_secs_f64();
-                let left = (self.steps - step) as f64 / rate;
-                eprintln!(
-                    "step {step}/{}  {rate:.1}/s  eta {left:.0} s  {message}",
-                    self.steps
-                );
-            }
-        } else {
-            self.bar.set_message(message);
-        }
-    }
-
-    fn finish(&self) {
-        self.bar.abandon();
-    }
 }

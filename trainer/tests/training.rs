@@ -76,7 +76,7 @@ fn a_resumed_training_is_the_uninterrupted_one_bit_for_bit() {
     let (whole, cut) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let go = AtomicBool::new(false);
     let mut run = open(whole.path(), Existing::Keep).unwrap();
-    assert_eq!(run.train(30, &go).unwrap(), Outcome::Finished);
+    assert_eq!(run.train(30, &go, |_, _| ()).unwrap(), Outcome::Finished);
 
     // 7 is neither the end of a stretch nor a validation.
     for (existing, steps) in [
@@ -85,7 +85,7 @@ fn a_resumed_training_is_the_uninterrupted_one_bit_for_bit() {
         (Existing::Resume, 30),
     ] {
         let mut run = open(cut.path(), existing).unwrap();
-        run.train(steps, &go).unwrap();
+        run.train(steps, &go, |_, _| ()).unwrap();
     }
     let (whole, mut cut) = (latest(whole.path()), latest(cut.path()));
     // The last step of every session is validated; only steps 7 and 23 came in addition.
@@ -99,7 +99,7 @@ fn a_resumed_training_is_the_uninterrupted_one_bit_for_bit() {
 fn a_stop_request_leaves_a_checkpoint_to_go_on_from() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = open(folder.path(), Existing::Keep).unwrap();
-    let outcome = run.train(10, &AtomicBool::new(true)).unwrap();
+    let outcome = run.train(10, &AtomicBool::new(true), |_, _| ()).unwrap();
     assert_eq!(outcome, Outcome::Interrupted);
     assert_eq!(latest(folder.path()).step, 0);
 }
@@ -538,7 +538,7 @@ fn checkpoints_of_this_format_are_read_for_ever() {
             &engine,
         )
         .unwrap();
-        run.train(2, &AtomicBool::new(false)).unwrap();
+        run.train(2, &AtomicBool::new(false), |_, _| ()).unwrap();
         std::fs::create_dir_all(golden.parent().unwrap()).unwrap();
         std::fs::copy(folder.path().join("heat-1d/latest"), &golden).unwrap();
     }
@@ -563,7 +563,7 @@ fn checkpoints_of_this_format_are_read_for_ever() {
         &engine,
     )
     .unwrap();
-    again.train(3, &AtomicBool::new(false)).unwrap();
+    again.train(3, &AtomicBool::new(false), |_, _| ()).unwrap();
     resumed.step().unwrap();
     assert_eq!(
         resumed.policy().parameters(),

@@ -1,8 +1,8 @@
 //! `trainer bench`: seconds per training step, by itself, beside JAX or beside the same problem as a file.
 
-use super::backend::Backend;
 use super::use_threads;
 use crate::adjoint::physics::{Batch, Gradients, Interval};
+use crate::backend::Backend;
 use crate::entry::{Entries, Entry};
 use crate::learn::{Hardening, Trainer};
 use crate::recipe::Preset;

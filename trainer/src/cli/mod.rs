@@ -1,9 +1,9 @@
 //! The command line: [`main`] for a list of entries, a module for each command.
 
-mod backend;
 mod bench;
 mod check;
 mod oracle;
+mod progress;
 mod step;
 mod train;
 
@@ -48,7 +48,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Train a policy; checkpoints, report.json and loss.svg go to <OUT>/<PROBLEM>/.
-    Train(train::Arguments),
+    Train(Box<train::Arguments>),
     /// Freeze the policy of a checkpoint into a blob for agents, or write a blob anew.
     #[command(
         after_help = "Examples:\n  trainer export runs/heat-1d/best -o my.policy\n  \
@@ -125,7 +125,7 @@ pub fn knows(word: &str) -> bool {
 
 fn carry_out(command: Command, entries: &Entries) -> Result<()> {
     match command {
-        Command::Train(arguments) => train::run(arguments, entries),
+        Command::Train(arguments) => train::run(&arguments, entries),
         Command::Step(arguments) => step::run(&arguments),
         Command::Oracle(arguments) => oracle::run(arguments, entries),
         Command::Check(arguments) => check::run(&arguments, entries),
@@ -136,23 +136,12 @@ fn carry_out(command: Command, entries: &Entries) -> Result<()> {
             weights,
             governor,
         } => {
-            let (blob, usual) = match input::read(&source, input::CHECKPOINT) {
-                Ok(bytes) if bytes.starts_with(&MAGIC) => (bytes, None),
-                _ => {
-                    let checkpoint = Checkpoint::load(&source)?;
-                    // Described fields are trained with memory and one size, of which a governor would
-                    // cost more than it gives.
-                    let usual = match problem::kit::is_file(&checkpoint.problem) {
-                        true => None,
-                        false => Some(export::GOVERNOR),
-                    };
-                    let blob = export::from_checkpoint(checkpoint, entries)
-                        .with_context(|| format!("cannot export '{}'", source.display()))?;
-                    (blob, Some(Governing(usual)))
-                }
+            let origin = source.display().to_string();
+            let mut file = match input::read(&source, input::CHECKPOINT) {
+                Ok(bytes) if bytes.starts_with(&MAGIC) => PolicyFile::new(&bytes, origin),
+                _ => export::usual(Checkpoint::load(&source)?, entries, origin)?,
             };
-            let mut file = PolicyFile::new(&blob, source.display().to_string());
-            if let Some(Governing(governor)) = governor.or(usual) {
+            if let Some(Governing(governor)) = governor {
                 file = file.governed(governor)?;
             }
             let file = file.recoded(weights)?;
