@@ -320,7 +320,7 @@ class SwarmVectorEnv:
     >>> env = SwarmVectorEnv("heat-1d", num_envs=4, agents=8)
     >>> observations, infos = env.reset(seed=1)
     >>> observations["agent_0"].shape
-    (4, 22)
+    (4, 10)
     >>> actions = {agent: np.zeros((4, 2), np.float32) for agent in env.possible_agents}
     >>> observations, rewards, terminations, truncations, infos = env.step(actions)
     >>> rewards["agent_0"].shape

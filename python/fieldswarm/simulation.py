@@ -41,7 +41,7 @@ class Simulation:
     >>> import fieldswarm
     >>> simulation = fieldswarm.Simulation("heat-1d", agents=4, seed=7)
     >>> simulation.observation["field"].shape
-    (4, 22)
+    (4, 10)
     >>> error = simulation.error
     >>> for _ in range(10):
     ...     simulation.step(-8 * (simulation.observation["field"] - simulation.observation["target"])

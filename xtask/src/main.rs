@@ -2,7 +2,7 @@
 //!
 //! [`stages`] runs all that CI runs; [`setup`] finds or installs the tools for the firmware;
 //! [`mod@firmware`] builds the image of a [`board`], which is measured and run; [`c_library`] does so
-//! with agent-core for C; [`package`] and [`c_packages`] make what is handed to others; [`fuzz`] and
+//! with agent-core for C; [`package`], [`python`] and [`c_packages`] make what is handed to others; [`fuzz`] and
 //! [`sanitize`] look for what tests do not think of, [`dependencies`] at what others wrote; [`endurance`]
 //! runs what puts nodes through more than they will ever see; [`reproduce`] measures every claim again.
 //! What these run are programs of their own: this crate only builds and starts them.
@@ -19,6 +19,7 @@ mod host_bench;
 mod package;
 mod peer;
 mod programs;
+mod python;
 mod reproduce;
 mod sanitize;
 mod setup;
@@ -109,6 +110,9 @@ enum Task {
         #[arg(long)]
         no_verify: bool,
     },
+    /// The Python package: lint it, build its wheel and measure that, install it in an environment of its
+    /// own, and run its tests.
+    Python,
     /// agent-core for C teams: a CMake package that is a Zephyr module too, and an Arduino library, each
     /// as a zip, after a check that it builds.
     PackageC,
@@ -180,6 +184,7 @@ fn perform(cli: Cli, build: Build) -> anyhow::Result<()> {
         Task::Torture(options) => endurance::torture(build, &options, &bootable_image()?),
         Task::Firmware(task) => firmware(task, build),
         Task::Package { no_verify } => package::run(no_verify),
+        Task::Python => python::run(),
         Task::PackageC => {
             setup::c_compiler()?;
             setup::cmake()?;

@@ -228,6 +228,31 @@ pub fn cmake() -> Result<()> {
         .context("no cmake and make on the path: on Debian run `apt-get install cmake make`")
 }
 
+/// The oldest Python that the package is for.
+const OLDEST_PYTHON: &str = "3.10";
+
+/// Finds a Python that can make environments, or installs it; returns the interpreter.
+pub fn python() -> Result<PathBuf> {
+    let python = crate::python::interpreter();
+    let recent = format!(
+        "import ensurepip, venv, sys; sys.exit(sys.version_info < ({}))",
+        OLDEST_PYTHON.replace('.', ", ")
+    );
+    let found = || {
+        let mut asked = Command::new(&python);
+        succeeds_within(asked.args(["-c", &recent]), Duration::from_secs(60))
+    };
+    if !found() {
+        apt_install(&["python3", "python3-venv"], found).with_context(|| {
+            format!(
+                "no Python {OLDEST_PYTHON} or newer with venv: on Debian run `apt-get install python3 \
+                 python3-venv`, or name one in PYTHON"
+            )
+        })?;
+    }
+    Ok(python)
+}
+
 /// Where Vulkan drivers announce themselves.
 const VULKAN_DRIVERS: [&str; 2] = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
 

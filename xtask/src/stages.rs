@@ -19,7 +19,9 @@ use crate::{
     dependencies,
     firmware::{self, built_apart, root},
     fuzz::{self, Fuzzer},
-    package, sanitize,
+    package,
+    python::Environment,
+    sanitize,
     setup::{self, Toolchain},
     size, smoke, throwaway,
 };
@@ -147,6 +149,7 @@ pub fn run() -> Result<()> {
             checks_of_agent_core(&beside);
             own_equation(&beside, &nodes);
             audit(&beside);
+            python(&beside);
         });
         workspace(&log, &images);
     });
@@ -293,6 +296,14 @@ fn checks_of_agent_core(log: &Log) {
     if let Some(program) = log.optional("set-up: fuzzer", setup::fuzzer) {
         fuzz(log, &program);
     }
+}
+
+/// The Python package, as it is installed.
+fn python(log: &Log) -> Option<()> {
+    let environment = log.optional("set-up: Python", Environment::set_up)?;
+    log.stage("Python lints", || environment.lint());
+    log.stage("wheel", || environment.install_wheel())?;
+    log.stage("Python tests", || environment.test())
 }
 
 /// What others wrote and is linked: licences, sources, duplicates; known holes where they can be had.

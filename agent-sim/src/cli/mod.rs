@@ -218,7 +218,7 @@ fn provenance(problem: &Problem, seed: u64, policy: Option<&PolicyFile>) -> Stri
         None => "no policy".to_owned(),
     };
     format!(
-        "agent-sim {VERSION} · {} · seed {seed} · {policy}",
+        "Fieldswarm {VERSION} · {} · seed {seed} · {policy}",
         problem.title()
     )
 }

@@ -35,7 +35,7 @@ summary{cursor:pointer}
 /// use agent_sim::report::html::Page;
 ///
 /// let page = Page::new("Eight heaters", "Half of them fail; the field is held.")
-///     .provenance("agent-sim 0.1.0 · heat-1d · seed 1")
+///     .provenance("Fieldswarm 0.1.0 · heat-1d · seed 1")
 ///     .scores(vec![
 ///         vec!["run".into(), "final error".into()],
 ///         vec!["swarm".into(), "8.7e-5".into()],
