@@ -76,7 +76,8 @@ pub struct BlownUp {
     pub too_coarse: Option<Box<TooCoarse>>,
 }
 
-fn place_text(place: &[f64]) -> String {
+/// A place in words.
+pub(crate) fn place_text(place: &[f64]) -> String {
     let places: Vec<String> = place.iter().map(|x| format!("{x:.3}")).collect();
     match places.len() {
         1 => format!("x = {}", places[0]),
@@ -86,7 +87,7 @@ fn place_text(place: &[f64]) -> String {
 
 /// A plant from elsewhere did not go on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{source}; that was {}", when(*step))]
+#[error("{}, {source}", when(*step))]
 pub struct PlantFailed {
     /// The step in which it happened, counted from 1; 0 when the episode was begun.
     pub step: usize,
@@ -98,7 +99,7 @@ pub struct PlantFailed {
 
 fn when(step: usize) -> String {
     match step {
-        0 => "when the episode was begun".to_owned(),
+        0 => "at the start of the episode".to_owned(),
         step => format!("in step {step}"),
     }
 }

@@ -24,6 +24,7 @@
 
 use crate::controller::{Controller, Experiment};
 use crate::fault::{BadFault, Fault, Who};
+use crate::plant::Address;
 use crate::rig::{Boards, LinkKind};
 use agent_core::policy::Policy;
 use artifacts::policy_file::{PolicyFile, PolicyFileError};
@@ -84,6 +85,10 @@ pub struct Scenario {
     /// is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub realtime: Option<f64>,
+    /// What computes the field; the problem's own solver if this is left out. It is opened by whoever
+    /// runs the scenario, [`plant::open`](crate::plant::open), and handed to the experiment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plant: Option<Address>,
     /// What goes wrong.
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,

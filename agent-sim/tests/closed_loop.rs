@@ -7,7 +7,7 @@ use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::{ClosedLoop, RunError};
 use agent_sim::fault::Crash;
 use agent_sim::link::{InProcess, Link, Recorder, Wire};
-use agent_sim::plant::{BuiltIn, Plant, PlantError, Shared, Start};
+use agent_sim::plant::{BuiltIn, LastWords, Plant, PlantError, Shared, Start};
 use agent_sim::recording::Recording;
 use agent_sim::sense::View;
 use agent_sim::swarm::Swarm;
@@ -241,6 +241,7 @@ impl Plant for Frail {
             return Err(PlantError::Stopped {
                 plant: "frail".into(),
                 why: "it is tired".into(),
+                said: LastWords::default(),
             });
         }
         self.inside.step(forcing, dt, state)

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -53,6 +53,17 @@ impl WholeFile {
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
         let written = self.file.write_all(bytes);
         written.map_err(|source| OutputError::new(&self.path, source))
+    }
+
+    /// Replaces the file's first bytes.
+    pub fn overwrite(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
+        let mut replace = || {
+            self.file.rewind()?;
+            self.file.write_all(bytes)?;
+            self.file.seek(SeekFrom::End(0))
+        };
+        let replaced = replace().map(drop);
+        replaced.map_err(|source| OutputError::new(&self.path, source))
     }
 
     /// Puts the file in its place, over what was there.

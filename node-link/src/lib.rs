@@ -33,6 +33,7 @@ mod stream;
 
 pub use emulated::{BoardError, BoardOptions, Clock, EmulatedBoard, Machine};
 pub use offer::Offer;
+pub use plain_text::plain;
 pub use session::{LinkCounters, NodeStatus, Session, SessionError, UploadLimit};
 
 use std::{io, time::Instant};

@@ -254,10 +254,15 @@ pub fn encode(shape: &[usize], values: &[f32]) -> Vec<u8> {
 /// What comes before the values of an `.npy` file, for writers that do not have all of them yet.
 /// `kind` is NumPy's name of their type, e.g. `<f4` or `|u1`.
 pub fn beginning(kind: &str, shape: &[usize]) -> Vec<u8> {
+    beginning_of(kind, shape, 0)
+}
+
+/// The same, of so many bytes if it is shorter: in place of that of a larger array of the same type.
+pub fn beginning_of(kind: &str, shape: &[usize], bytes: usize) -> Vec<u8> {
     let sizes: String = shape.iter().map(|n| format!("{n}, ")).collect();
     let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({sizes}), }}");
     // Magic, version and the header's length take 10 bytes; values begin at a multiple of 64.
-    let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
+    let length = (10 + header.len() + 1).next_multiple_of(64).max(bytes) - 10;
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend((length as u16).to_le_bytes());
     bytes.extend(format!("{header:<width$}\n", width = length - 1).bytes());

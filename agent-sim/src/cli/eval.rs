@@ -1,6 +1,7 @@
 //! `agent-sim eval`: many episodes, statistics of the scores.
 
 use super::origin::origin;
+use super::plant_args::{PlantArgs, on_plant};
 use super::progress::Progress;
 use super::rows::Rows;
 use super::run::aside;
@@ -8,9 +9,11 @@ use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, say_beforehand, use_threads};
 use crate::controller::{Controller, Experiment};
 use crate::episode::RunError;
+use crate::plant::Shared;
 use crate::scenario::{ControllerKind, Scenario, Team, fault_seed};
 use crate::table::{number, table};
-use agent_core::policy::Encoding;
+use agent_core::policy::{Encoding, Policy};
+use anyhow::bail;
 use artifacts::policy_file;
 use clap::Args;
 use problem::metrics::{Score, Summary};
@@ -29,6 +32,8 @@ use std::path::PathBuf;
 pub struct EvalArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
+    #[command(flatten)]
+    plant: PlantArgs,
     /// Number of agents [default: as published]
     #[arg(long, value_name = "N")]
     agents: Option<usize>,
@@ -76,6 +81,9 @@ struct Evaluation<'a> {
     physics: BTreeMap<&'a str, f64>,
     controller: &'a str,
     policy_hash: Option<String>,
+    /// What computed the field, where the problem's own solver did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plant: Option<&'a str>,
     agents: usize,
     steps: usize,
     episodes: usize,
@@ -100,60 +108,23 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
     let mut scenario = args.scenario.scenario()?;
     scenario.agents = args.agents.or(scenario.agents);
     scenario.set.clone_from(&args.set);
+    args.plant.settle(&mut scenario)?;
     let mut team = scenario.team(problems)?;
     let episodes = scenario.episodes(&team, args.episodes)?;
     let resampled = scenario.resampled(&team)?;
     if args.weights.is_some() && team.policy.is_none() {
-        anyhow::bail!("--weights belongs to --controller policy");
+        bail!("--weights belongs to --controller policy");
     }
     let rows = args.rows.as_deref().map(Rows::create).transpose()?;
-    say_beforehand(&scenario, &team, resampled.as_ref());
-
-    let mut results = Vec::new();
-    let mut recoding = None;
-    if let (Some(weights), Some(file)) = (args.weights, team.policy.clone()) {
-        let policy = team.parsed_policy();
-        let experiment = team.experiment(policy.as_ref());
-        let before = Evaluated::new(&team, &experiment, &episodes, AS_IT_IS)?;
-        let recoded = file.recoded(weights)?;
-        recoding = Some(Recoding {
-            weights: policy_file::name(weights),
-            before: headline(&team.problem, &before.summary()),
-            after: f64::NAN,
-            ratio: f64::NAN,
-            bytes_before: file.bytes().len(),
-            bytes_after: recoded.bytes().len(),
-        });
-        results.push(before);
-        team.policy = Some(recoded);
-    }
-    let policy = team.parsed_policy();
-    let experiment = team.experiment(policy.as_ref());
-    let asked = Evaluated::new(&team, &experiment, &episodes, "episodes")?;
-    let summary = asked.summary();
-    results.push(asked);
-    if let Some(recoding) = &mut recoding {
-        recoding.after = headline(&team.problem, &summary);
-        recoding.ratio = recoding.after / recoding.before;
-        let [before, after] = &mut results[..] else {
-            unreachable!("two were run");
-        };
-        before.weights = Some(AS_IT_IS);
-        after.weights = Some(recoding.weights);
-    }
-    if !args.json {
-        results.extend(yardsticks(&team, &experiment, &episodes)?);
-        results.extend(variants(&scenario, problems, &episodes)?);
-    }
-    let mut wrote = String::new();
-    if let Some(mut rows) = rows {
-        for result in &results {
-            let mut origin = origin(&scenario, &team, resampled.as_ref());
+    let write = |mut rows: Rows, team: &Team, results: &[Evaluated]| -> anyhow::Result<String> {
+        for result in results {
+            let mut origin = origin(&scenario, team, resampled.as_ref(), None);
             for (name, value) in &mut origin {
                 match *name {
                     "substeps" => *value = json!(result.substeps),
                     "gain" => *value = json!(result.gain),
                     "policy_hash" => *value = json!(result.policy_hash),
+                    "plant" => *value = json!(result.plant),
                     _ => {}
                 }
             }
@@ -164,7 +135,32 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
             ];
             rows.add(&name, &origin, &result.scores, team.problem.scoring)?;
         }
-        wrote = format!("\n  wrote {}\n", rows.finish()?.display());
+        Ok(format!("  wrote {}\n", rows.finish()?.display()))
+    };
+    say_beforehand(&scenario, &team, resampled.as_ref());
+    let plant = args.plant.open(&scenario, &team.problem)?;
+
+    let mut results = Vec::new();
+    let contest = Contest {
+        args,
+        scenario: &scenario,
+        problems,
+        episodes: &episodes,
+        plant: plant.as_ref(),
+    };
+    let recoding = match contest.hold(&mut team, &mut results) {
+        Ok(recoding) => recoding,
+        // A plant may not do the same again: scores that there are already are kept.
+        Err(ended) if ended.is::<PlantGaveUp>() => match rows {
+            Some(rows) => bail!("{ended}\n{}", write(rows, &team, &results)?.trim_end()),
+            None => return Err(ended),
+        },
+        Err(ended) => return Err(ended),
+    };
+    let summary = results[usize::from(recoding.is_some())].summary();
+    let mut wrote = String::new();
+    if let Some(rows) = rows {
+        wrote = format!("\n{}", write(rows, &team, &results)?);
     }
     if args.json {
         let evaluation = Evaluation {
@@ -173,6 +169,7 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
             physics: team.problem.changed_physics().collect(),
             controller: team.kind.name(),
             policy_hash: team.policy.as_ref().map(|f| f.hash()),
+            plant: plant.as_ref().map(Shared::name),
             agents: team.agents,
             steps: team.steps,
             episodes: episodes.len(),
@@ -193,7 +190,7 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
         .collect();
     print(&format!(
         "{} · {} agents · {} episodes of the {} set{}\n\n{}\n{}{wrote}",
-        provenance(&team.problem, scenario.seed, team.policy.as_ref()),
+        provenance(&team.problem, scenario.seed, team.policy.as_ref()) + &on_plant(plant.as_ref()),
         team.agents,
         episodes.len(),
         scenario.set,
@@ -206,6 +203,139 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
 /// Weights that were not stored in another way.
 const AS_IT_IS: &str = "as it is";
 
+/// All that one call of the command runs.
+struct Contest<'a> {
+    args: &'a EvalArgs,
+    scenario: &'a Scenario,
+    problems: &'a Problems,
+    episodes: &'a [Episode],
+    plant: Option<&'a Shared>,
+}
+
+impl Contest<'_> {
+    /// Runs everybody; `results` has those who are done, also if another is not. With `--weights` the team
+    /// has the policy in its new form afterwards, and what that costs comes back.
+    fn hold(
+        &self,
+        team: &mut Team,
+        results: &mut Vec<Evaluated>,
+    ) -> anyhow::Result<Option<Recoding>> {
+        let mut recoding = None;
+        if let (Some(weights), Some(file)) = (self.args.weights, team.policy.clone()) {
+            let policy = team.parsed_policy();
+            let experiment = self.experiment(team, policy.as_ref());
+            self.enter(team, &experiment, AS_IT_IS, results)?;
+            let recoded = file.recoded(weights)?;
+            recoding = Some(Recoding {
+                weights: policy_file::name(weights),
+                before: headline(&team.problem, &results[0].summary()),
+                after: f64::NAN,
+                ratio: f64::NAN,
+                bytes_before: file.bytes().len(),
+                bytes_after: recoded.bytes().len(),
+            });
+            team.policy = Some(recoded);
+        }
+        let policy = team.parsed_policy();
+        let experiment = self.experiment(team, policy.as_ref());
+        self.enter(team, &experiment, "episodes", results)?;
+        if let Some(recoding) = &mut recoding {
+            let [before, after] = &mut results[..] else {
+                unreachable!("two were run");
+            };
+            recoding.after = headline(&team.problem, &after.summary());
+            recoding.ratio = recoding.after / recoding.before;
+            before.weights = Some(AS_IT_IS);
+            after.weights = Some(recoding.weights);
+        }
+        if self.args.json {
+            return Ok(recoding);
+        }
+        self.yardsticks(team, &experiment, results)?;
+        match self.plant {
+            None => self.variants(results)?,
+            // What the problem's own solver makes of it; its forms are no matter of the plant's.
+            Some(_) => {
+                let experiment = Experiment {
+                    plant: None,
+                    ..experiment
+                };
+                self.enter(team, &experiment, "built-in field", results)?;
+            }
+        }
+        Ok(recoding)
+    }
+
+    fn experiment<'p>(&'p self, team: &'p Team, policy: Option<&'p Policy<'p>>) -> Experiment<'p> {
+        Experiment {
+            plant: self.plant,
+            ..team.experiment(policy)
+        }
+    }
+
+    /// Runs a team's controller.
+    fn enter(
+        &self,
+        team: &Team,
+        experiment: &Experiment<'_>,
+        what: &'static str,
+        results: &mut Vec<Evaluated>,
+    ) -> anyhow::Result<()> {
+        let run = scores(experiment, self.episodes, what);
+        let (scores, ended) = match run {
+            Ok(scores) => (scores, None),
+            Err((ended, _)) if ended.is_blown_up() => return Err(ended.into()),
+            Err((ended, scores)) => (scores, Some(PlantGaveUp(ended))),
+        };
+        results.push(Evaluated::new(team, experiment, scores));
+        ended.map_or(Ok(()), |ended| Err(ended.into()))
+    }
+
+    /// No control and proportional feedback, on the same episodes with the same faults.
+    fn yardsticks(
+        &self,
+        team: &Team,
+        experiment: &Experiment<'_>,
+        results: &mut Vec<Evaluated>,
+    ) -> anyhow::Result<()> {
+        let tuned = team.problem.baseline_for(team.agents);
+        let feedback = tuned.map(Controller::Proportional);
+        let feedback = feedback.map(|law| (ControllerKind::Proportional, law));
+        for (kind, controller) in [(ControllerKind::None, Controller::None)]
+            .into_iter()
+            .chain(feedback)
+        {
+            if kind != team.kind {
+                let experiment = Experiment {
+                    controller,
+                    ..*experiment
+                };
+                self.enter(team, &experiment, "yardstick", results)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same under the problem's other forms, unless one was asked for.
+    fn variants(&self, results: &mut Vec<Evaluated>) -> anyhow::Result<()> {
+        if self.scenario.variant.is_some() {
+            return Ok(());
+        }
+        for variant in self.scenario.team(self.problems)?.problem.variants {
+            let other = Scenario {
+                variant: Some(variant.name.to_owned()),
+                ..self.scenario.clone()
+            };
+            let team = other.team(self.problems)?;
+            let policy = team.parsed_policy();
+            let experiment = team.experiment(policy.as_ref());
+            self.enter(&team, &experiment, variant.name, results)?;
+            self.yardsticks(&team, &experiment, results)?;
+        }
+        Ok(())
+    }
+}
+
 /// A controller and its scores.
 struct Evaluated {
     kind: ControllerKind,
@@ -216,17 +346,13 @@ struct Evaluated {
     weights: Option<&'static str>,
     gain: Option<f64>,
     policy_hash: Option<String>,
+    /// What computed the field; the problem's own solver if there is none.
+    plant: Option<String>,
     scores: Vec<Score>,
 }
 
 impl Evaluated {
-    /// Runs a team's controller.
-    fn new(
-        team: &Team,
-        experiment: &Experiment<'_>,
-        episodes: &[Episode],
-        what: &'static str,
-    ) -> Result<Self, EpisodeEnded> {
+    fn new(team: &Team, experiment: &Experiment<'_>, scores: Vec<Score>) -> Self {
         let gain = match experiment.controller {
             Controller::Proportional(law) => Some(law.gain),
             _ => None,
@@ -236,15 +362,16 @@ impl Evaluated {
             Controller::Proportional(_) => (ControllerKind::Proportional, None),
             Controller::Policy(_) => (ControllerKind::Policy, team.policy.as_ref()),
         };
-        Ok(Self {
+        Self {
             kind,
             variant: team.problem.form,
             substeps: team.problem.substeps,
             weights: None,
             gain,
             policy_hash: policy.map(|file| file.hash()),
-            scores: scores(experiment, episodes, what)?,
-        })
+            plant: experiment.plant.map(|plant| plant.name().to_owned()),
+            scores,
+        }
     }
 
     fn summary(&self) -> Summary {
@@ -255,6 +382,9 @@ impl Evaluated {
     fn name(&self, scenario: &Scenario) -> String {
         let kind = self.kind.name();
         match (self.weights, self.variant) {
+            _ if scenario.plant.is_some() && self.plant.is_none() => {
+                format!("{kind}, built-in field")
+            }
             (Some(AS_IT_IS), _) => format!("{kind} {AS_IT_IS}"),
             (Some(weights), _) => format!("{kind}, {weights} weights"),
             (None, Some(form)) if scenario.variant.is_none() => format!("{kind}, {form}"),
@@ -292,64 +422,24 @@ fn cost(problem: &Problem, recoding: Option<&Recoding>) -> String {
     )
 }
 
-/// No control and proportional feedback, on the same episodes with the same faults.
-fn yardsticks(
-    team: &Team,
-    experiment: &Experiment<'_>,
-    episodes: &[Episode],
-) -> Result<Vec<Evaluated>, EpisodeEnded> {
-    let tuned = team.problem.baseline_for(team.agents);
-    let feedback = tuned.map(Controller::Proportional);
-    let feedback = feedback.map(|law| (ControllerKind::Proportional, law));
-    let mut results = Vec::new();
-    for (kind, controller) in [(ControllerKind::None, Controller::None)]
-        .into_iter()
-        .chain(feedback)
-    {
-        if kind != team.kind {
-            let experiment = Experiment {
-                controller,
-                ..*experiment
-            };
-            results.push(Evaluated::new(team, &experiment, episodes, "yardstick")?);
-        }
-    }
-    Ok(results)
-}
-
-/// The same under the problem's other forms, unless one was asked for.
-fn variants(
-    scenario: &Scenario,
-    problems: &Problems,
-    episodes: &[Episode],
-) -> anyhow::Result<Vec<Evaluated>> {
-    let mut results = Vec::new();
-    if scenario.variant.is_some() {
-        return Ok(results);
-    }
-    for variant in scenario.team(problems)?.problem.variants {
-        let other = Scenario {
-            variant: Some(variant.name.to_owned()),
-            ..scenario.clone()
-        };
-        let team = other.team(problems)?;
-        let policy = team.parsed_policy();
-        let experiment = team.experiment(policy.as_ref());
-        results.push(Evaluated::new(&team, &experiment, episodes, variant.name)?);
-        results.extend(yardsticks(&team, &experiment, episodes)?);
-    }
-    Ok(results)
-}
-
 /// An episode of a set that ended before its time.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "episode {episode}: {source}; agent-sim run --episode {episode} saves its last finite state{}",
-    source.too_coarse().map_or(String::new(), |coarse| format!(". Before, {coarse}"))
-)]
+#[error("episode {episode}: {source}{}", advice(*episode, source))]
 pub struct EpisodeEnded {
     episode: usize,
     source: RunError,
+}
+
+/// What else there is to know of a field that blew up.
+fn advice(episode: usize, error: &RunError) -> String {
+    let RunError::BlownUp(blown) = error else {
+        return String::new();
+    };
+    let coarse = blown.too_coarse.as_ref();
+    format!(
+        "; agent-sim run --episode {episode} saves its last finite state{}",
+        coarse.map_or(String::new(), |coarse| format!(". Before, {coarse}"))
+    )
 }
 
 impl EpisodeEnded {
@@ -359,49 +449,68 @@ impl EpisodeEnded {
     }
 }
 
-/// Runs all episodes, in parallel, and summarises their scores.
+/// The plant failed, which says nothing of who controlled it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct PlantGaveUp(EpisodeEnded);
+
+/// Runs all episodes and summarises their scores.
 pub fn evaluate(
     experiment: &Experiment<'_>,
     episodes: &[Episode],
     what: &'static str,
 ) -> Result<Summary, EpisodeEnded> {
-    Ok(Summary::of(&scores(experiment, episodes, what)?))
+    match scores(experiment, episodes, what) {
+        Ok(scores) => Ok(Summary::of(&scores)),
+        Err((ended, _)) => Err(ended),
+    }
 }
 
-/// Runs all episodes, in parallel; the scores are in their order.
+/// Runs all episodes, in parallel, or one after the other where there is one plant for all; the scores
+/// are in their order. If an episode ends before its time, there are those before it.
 fn scores(
     experiment: &Experiment<'_>,
     episodes: &[Episode],
     what: &'static str,
-) -> Result<Vec<Score>, EpisodeEnded> {
+) -> Result<Vec<Score>, (EpisodeEnded, Vec<Score>)> {
     let progress = Progress::new(episodes.len(), what);
-    let ends: Result<Vec<(Score, Option<TooCoarse>)>, EpisodeEnded> = episodes
-        .par_iter()
-        .enumerate()
-        .map(|(index, episode)| {
-            let experiment = Experiment {
-                seed: fault_seed(experiment.seed, index),
-                ..*experiment
-            };
-            let mut too_coarse = None;
-            let score = experiment.run(episode, &mut |snapshot| {
-                if snapshot.step == experiment.steps {
-                    too_coarse = experiment.problem.too_coarse(snapshot.field);
-                }
-            });
-            progress.tick();
-            let end = score.map(|score| (score, too_coarse));
-            end.map_err(|source| EpisodeEnded {
-                episode: index,
-                source,
-            })
+    let run = |(index, episode): (usize, &Episode)| {
+        let experiment = Experiment {
+            seed: fault_seed(experiment.seed, index),
+            ..*experiment
+        };
+        let mut too_coarse = None;
+        let score = experiment.run(episode, &mut |snapshot| {
+            if snapshot.step == experiment.steps {
+                too_coarse = experiment.problem.too_coarse(snapshot.field);
+            }
+        });
+        progress.tick();
+        let end = score.map(|score| (score, too_coarse));
+        end.map_err(|source| EpisodeEnded {
+            episode: index,
+            source,
         })
-        .collect();
-    let (scores, too_coarse): (Vec<Score>, Vec<_>) = ends?.into_iter().unzip();
-    let coarse = too_coarse.iter().flatten();
-    if let Some(worst) = coarse.max_by(|a, b| a.share.total_cmp(&b.share)) {
-        let of = too_coarse.iter().flatten().count();
-        let all = episodes.len();
+    };
+    let (mut scores, mut coarse) = (Vec::new(), Vec::new());
+    let mut take = |(score, too_coarse): (Score, Option<TooCoarse>)| {
+        scores.push(score);
+        coarse.extend(too_coarse);
+    };
+    let ended = match experiment.plant {
+        None => {
+            let ends: Result<Vec<_>, _> = episodes.par_iter().enumerate().map(run).collect();
+            ends.map(|ends| ends.into_iter().for_each(&mut take))
+        }
+        Some(_) => {
+            (episodes.iter().enumerate()).try_for_each(|episode| run(episode).map(&mut take))
+        }
+    };
+    if let Err(ended) = ended {
+        return Err((ended, scores));
+    }
+    if let Some(worst) = coarse.iter().max_by(|a, b| a.share.total_cmp(&b.share)) {
+        let (of, all) = (coarse.len(), episodes.len());
         eprintln!("warning: {what}, {of} of {all} episodes: {worst}");
     }
     Ok(scores)

@@ -62,6 +62,8 @@ pub fn check(path: &Path, folder: &Path) -> anyhow::Result<()> {
 pub struct Fields {
     path: PathBuf,
     grid: Grid,
+    /// Of the field, all steps.
+    shape: Vec<usize>,
     axis_names: [&'static str; 2],
     interval: f64,
     field: WholeFile,
@@ -98,26 +100,27 @@ impl Fields {
             }
         };
         let in_json = agents * (steps + 1) <= MOST_IN_JSON;
-        let series = |name, kind, shape: &[usize]| -> Result<Series, OutputError> {
+        let series = |name, whole, shape: &[usize]| -> Result<Series, OutputError> {
             let values = match in_json {
                 true => Values::Here(Vec::new()),
-                false => Values::File(begun(&beside(path, name), kind, shape)?),
+                false => Values::File(begun(&beside(path, name), kind(whole), shape)?),
             };
             Ok(Series {
                 shape: shape.to_vec(),
-                whole: kind == "|u1",
+                whole,
                 values,
             })
         };
         Ok(Self {
             path: path.to_owned(),
             grid,
+            shape,
             axis_names: problem.axis_names,
             interval: problem.control_interval,
-            positions: series("positions", "<f4", &[steps + 1, agents, grid.axes])?,
-            forces: series("forces", "<f4", &[steps, agents])?,
-            velocities: series("velocities", "<f4", &[steps, agents, grid.axes])?,
-            modes: series("modes", "|u1", &[steps, agents])?,
+            positions: series("positions", false, &[steps + 1, agents, grid.axes])?,
+            forces: series("forces", false, &[steps, agents])?,
+            velocities: series("velocities", false, &[steps, agents, grid.axes])?,
+            modes: series("modes", true, &[steps, agents])?,
             field,
             target,
             errors: Vec::with_capacity(steps + 1),
@@ -153,9 +156,27 @@ impl Fields {
     }
 
     /// Puts the files in their places, the JSON file last, and returns their paths.
-    pub fn finish(mut self, origin: &Entries, score: &Score) -> Result<Vec<PathBuf>, OutputError> {
+    /// There is no score of a run that ended before its time, and no more than was pushed.
+    pub fn finish(
+        mut self,
+        origin: &Entries,
+        score: Option<&Score>,
+    ) -> Result<Vec<PathBuf>, OutputError> {
         if let Some(error) = self.failed.take() {
             return Err(of_fields(error));
+        }
+        let missing = self.shape[0] - self.errors.len();
+        if missing > 0 {
+            let shape = [&[self.errors.len()], self.grid.shape()].concat();
+            shorten(&mut self.field, "<f4", &self.shape, &shape)?;
+            for series in [
+                &mut self.positions,
+                &mut self.forces,
+                &mut self.velocities,
+                &mut self.modes,
+            ] {
+                series.cut(missing)?;
+            }
         }
         let axes: Vec<Value> = (0..self.grid.axes).map(|axis| self.axis(axis)).collect();
         let times: Vec<f64> = (0..self.errors.len())
@@ -226,6 +247,11 @@ struct Series {
     values: Values,
 }
 
+/// NumPy's name of the type of values, whole numbers or not.
+fn kind(whole: bool) -> &'static str {
+    if whole { "|u1" } else { "<f4" }
+}
+
 enum Values {
     Here(Vec<f32>),
     File(WholeFile),
@@ -242,6 +268,16 @@ impl Series {
             Values::File(file) => file.write(&little_endian(more))?,
         }
         Ok(())
+    }
+
+    /// Takes back steps that did not come.
+    fn cut(&mut self, missing: usize) -> Result<(), OutputError> {
+        let before = self.shape.clone();
+        self.shape[0] -= missing;
+        match &mut self.values {
+            Values::Here(_) => Ok(()),
+            Values::File(file) => shorten(file, kind(self.whole), &before, &self.shape),
+        }
     }
 
     /// As JSON: nested lists, or the name of the file that has them.
@@ -289,6 +325,18 @@ fn begun(path: &Path, kind: &str, shape: &[usize]) -> Result<WholeFile, OutputEr
     file.write(&npy::beginning(kind, shape))
         .map_err(of_fields)?;
     Ok(file)
+}
+
+/// Writes into a file that was begun with one shape that it has another, of fewer steps.
+fn shorten(
+    file: &mut WholeFile,
+    kind: &str,
+    before: &[usize],
+    now: &[usize],
+) -> Result<(), OutputError> {
+    let length = npy::beginning(kind, before).len();
+    file.overwrite(&npy::beginning_of(kind, now, length))
+        .map_err(of_fields)
 }
 
 fn of_fields(error: OutputError) -> OutputError {
@@ -349,7 +397,7 @@ mod tests {
             intrusion: 0.0,
         };
         fields
-            .finish(&vec![("problem", json!("heat-1d"))], &score)
+            .finish(&vec![("problem", json!("heat-1d"))], Some(&score))
             .unwrap()
     }
 

@@ -10,6 +10,7 @@ mod list;
 mod new;
 mod nodes;
 mod origin;
+mod plant_args;
 mod progress;
 mod replay;
 mod rig_args;
@@ -75,7 +76,9 @@ Examples:
   agent-sim run --scenario out/run-turbulence-2d/scenario.toml --seed 2
   agent-sim run heat-2d --agents 64 --link qemu=6 --link serial=/dev/ttyACM0    mixed with boards
   agent-sim run heat-1d --link qemu=8 --fault kill,count=2,at=0.5 --fault hang,count=1,at=0.5
-  agent-sim run heat-1d --link qemu=4 --realtime 0.01 --node-log                a hundredth of real time")]
+  agent-sim run heat-1d --link qemu=4 --realtime 0.01 --node-log                a hundredth of real time
+  agent-sim run my-plate.toml --plant 'python my_solver.py'  the field computed by another program
+  agent-sim run heat-2d --plant tcp=10.0.0.7:4242            or by one that listens (docs/plants.md)")]
     Run(run::RunArgs),
     /// Many episodes: statistics of the scores
     #[command(after_help = "\
@@ -85,7 +88,9 @@ Examples:
   agent-sim eval heat-1d --set fresh --episodes 200 --seed 1
   agent-sim eval turbulence-2d --as-published            the authors' numerics only; without: both
   agent-sim eval heat-1d --rows scores.csv               a line an episode; .jsonl: a JSON object
-  agent-sim eval heat-1d --set mine.npy                  float32 or float64, [samples, 2, points]")]
+  agent-sim eval heat-1d --set mine.npy                  float32 or float64, [samples, 2, points]
+  agent-sim eval ks-1d --plant 'python -m fieldswarm.plants.exponax_ks'
+                                                         on another solver, beside the built-in one")]
     Eval(eval::EvalArgs),
     /// Error against the number of agents or the share of broken ones; resumable
     #[command(after_help = "\
@@ -123,7 +128,10 @@ Examples:
   agent-sim sign my.policy --key new.key --revoke 1a2b3c4d -o my.manifest  and trust the old key no more")]
     Sign(key::SignArgs),
     /// A recorded run again, checked bit for bit
-    #[command(after_help = "Example:\n  agent-sim replay out/run-heat-1d")]
+    #[command(after_help = "\
+Examples:
+  agent-sim replay out/run-heat-1d
+  agent-sim replay out/run-heat-2d --run-plant           a run on a plant, which must be exact to pass")]
     Replay(replay::ReplayArgs),
     /// Find the best gain of proportional feedback
     #[command(after_help = "Example:\n  agent-sim tune heat-1d --episodes 200 --seed 1")]

@@ -1,6 +1,7 @@
 //! What results say of their origin, for other programs.
 
 use super::VERSION;
+use crate::plant::Shared;
 use crate::scenario::{ControllerKind, Scenario, Team};
 use problem::test_set::Resampled;
 use serde_json::{Value, json};
@@ -10,7 +11,12 @@ use std::collections::BTreeMap;
 pub type Entries = Vec<(&'static str, Value)>;
 
 /// Everything that decides the results of a scenario, except which episode.
-pub fn origin(scenario: &Scenario, team: &Team, resampled: Option<&Resampled>) -> Entries {
+pub fn origin(
+    scenario: &Scenario,
+    team: &Team,
+    resampled: Option<&Resampled>,
+    plant: Option<&Shared>,
+) -> Entries {
     let problem = &team.problem;
     let physics: BTreeMap<&str, f64> = problem.changed_physics().collect();
     let law = team
@@ -29,6 +35,7 @@ pub fn origin(scenario: &Scenario, team: &Team, resampled: Option<&Resampled>) -
             "policy_hash",
             json!(team.policy.as_ref().map(|file| file.hash())),
         ),
+        ("plant", json!(plant.map(Shared::name))),
         ("agents", json!(team.agents)),
         ("steps", json!(team.steps)),
         ("faults", json!(faults)),

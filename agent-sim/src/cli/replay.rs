@@ -1,7 +1,9 @@
 //! `agent-sim replay`: a recorded run again, bit for bit.
 
+use super::plant_args::PlantArgs;
 use super::progress::Progress;
 use super::{print, use_threads};
+use crate::controller::Experiment;
 use crate::fault::Fault;
 use crate::recording::{Recording, fingerprints};
 use crate::scenario::Scenario;
@@ -24,6 +26,8 @@ pub const STEPS: &str = "steps.csv";
 pub struct ReplayArgs {
     /// The folder that `agent-sim run` wrote
     folder: PathBuf,
+    #[command(flatten)]
+    plant: PlantArgs,
     /// Threads to use [default: all cores]; results do not depend on it
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -34,6 +38,7 @@ pub fn replay(args: &ReplayArgs, problems: &Problems) -> anyhow::Result<()> {
     let folder = &args.folder;
     let text = read(folder, SCENARIO)?;
     let mut scenario = Scenario::from_toml(&text)?;
+    args.plant.settle(&mut scenario)?;
     let policy = folder.join(POLICY);
     if policy.exists() {
         scenario.policy = Some(policy);
@@ -62,7 +67,11 @@ pub fn replay(args: &ReplayArgs, problems: &Problems) -> anyhow::Result<()> {
         None => episode(folder, &team.problem)?,
     };
     let policy = team.parsed_policy();
-    let experiment = team.experiment(policy.as_ref());
+    let plant = args.plant.open(&scenario, &team.problem)?;
+    let experiment = Experiment {
+        plant: plant.as_ref(),
+        ..team.experiment(policy.as_ref())
+    };
     let progress = Progress::new(team.steps, "steps");
     let again = Recording::make(&experiment, None, &episode, || progress.tick())?;
     drop(progress);
@@ -72,8 +81,12 @@ pub fn replay(args: &ReplayArgs, problems: &Problems) -> anyhow::Result<()> {
     if let Some(step) = differing {
         bail!(
             "step {step} of {} is not the recorded one: the program, its numerics or the files have \
-             changed since the run",
-            folder.display()
+             changed since the run{}",
+            folder.display(),
+            match plant {
+                None => "",
+                Some(_) => ", or the plant does not do the same twice",
+            }
         );
     }
     if recorded.len() != again.log.len() {

@@ -4,6 +4,7 @@ use super::eval::notes;
 use super::fields::{self, Fields};
 use super::nodes::status_rows;
 use super::origin::origin;
+use super::plant_args::{PlantArgs, on_plant};
 use super::progress::Progress;
 use super::replay::{EPISODE, POLICY, SCENARIO, STEPS};
 use super::rig_args::RigArgs;
@@ -12,6 +13,7 @@ use super::{VERSION, print, provenance, say_beforehand, use_threads};
 use crate::controller::{Controller, Experiment};
 use crate::episode::RunError;
 use crate::fault::Fault;
+use crate::plant::Shared;
 use crate::recording::{Cut, Recording, StepLog, csv as log_csv};
 use crate::report::film::film;
 use crate::report::html::{self, Page};
@@ -38,6 +40,8 @@ pub struct RunArgs {
     scenario: ScenarioArgs,
     #[command(flatten)]
     rig: RigArgs,
+    #[command(flatten)]
+    plant: PlantArgs,
     /// Go with the wall clock, this many times as fast (1 if none is given), instead of waiting for
     /// every answer; late answers are late
     #[arg(long, value_name = "SPEED", num_args = 0..=1, default_missing_value = "1")]
@@ -83,6 +87,9 @@ struct Outcome<'a> {
     version: &'a str,
     scenario: &'a Scenario,
     policy_hash: Option<String>,
+    /// What computed the field, where the problem's own solver did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plant: Option<&'a str>,
     scores: Vec<Named>,
     folder: String,
     /// What `--fields` wrote.
@@ -122,6 +129,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         refuse_real_boards(&scenario.links)?;
     }
     scenario.realtime = args.realtime.or(scenario.realtime);
+    args.plant.settle(&mut scenario)?;
     let patience = args.rig.patience()?;
     let team = scenario.team(problems)?;
     let episode = scenario.episode(&team)?;
@@ -132,6 +140,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     if let Some(path) = &args.fields {
         fields::check(path, &folder)?;
     }
+    let plant = args.plant.open(&scenario, problem)?;
     let folder = OutputFolder::claim(&folder)?;
     let agents = match team.kind {
         ControllerKind::None => 0,
@@ -142,11 +151,19 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     say_beforehand(&scenario, &team, resampled.as_ref());
 
     let policy = team.parsed_policy();
-    let experiment = team.experiment(policy.as_ref());
+    let experiment = Experiment {
+        plant: plant.as_ref(),
+        ..team.experiment(policy.as_ref())
+    };
     let contenders = contenders(&team, &experiment, args.alone);
     let rig = rig(&args.rig, patience, &team, policy.as_ref())?;
     let mut node_log = NodeLog::default();
-    let mut made = Vec::new();
+    let entries = || {
+        let mut origin = origin(&scenario, &team, resampled.as_ref(), plant.as_ref());
+        origin.push(("episode", scenario.episode.into()));
+        origin
+    };
+    let mut made: Vec<Recording> = Vec::new();
     let mut kept = Vec::new();
     for (index, contender) in contenders.iter().enumerate() {
         let progress = Progress::new(team.steps, contender.name);
@@ -164,16 +181,32 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         });
         let recording = match recording {
             Ok(recording) => recording,
-            Err(cut) => {
-                let asked = made.first().map(|first: &Recording| first.log.clone());
-                let keep = |log: &[StepLog]| keep(&folder, &scenario, &team, &episode, log);
-                return saved(&folder, problem, contender, cut, asked, keep);
+            Err(Cut { error, log }) => {
+                let path = last_finite(&folder, problem, &error)?;
+                if let RunError::BlownUp(_) = error {
+                    bail!(
+                        "{}: {error}; the field before that step is in {}. {}",
+                        contender.name,
+                        path.display(),
+                        remedy(&contender.experiment, &error)
+                    );
+                }
+                // A plant may not do the same again: what there is of the run asked for is kept.
+                let log = made.first().map_or(log, |first| first.log.clone());
+                kept.push(path);
+                kept.extend(keep(&folder, &scenario, &team, &episode, &log)?);
+                if let Some(fields) = fields.filter(|_| !log.is_empty()) {
+                    kept.extend(fields.finish(&entries(), None)?);
+                }
+                bail!(
+                    "{}: {error}\nWhat was recorded before is kept:\n{}",
+                    contender.name,
+                    listing(&kept).trim_end()
+                );
             }
         };
         if let Some(fields) = fields {
-            let mut origin = origin(&scenario, &team, resampled.as_ref());
-            origin.push(("episode", scenario.episode.into()));
-            kept = fields.finish(&origin, &recording.score)?;
+            kept = fields.finish(&entries(), Some(&recording.score))?;
         }
         made.push(recording);
     }
@@ -184,6 +217,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     }
 
     let source = provenance(problem, scenario.seed, team.policy.as_ref());
+    let source = source + &on_plant(plant.as_ref());
     let mut written = keep(&folder, &scenario, &team, &episode, &made[0].log)?;
     let shown: Vec<Shown<'_>> = contenders
         .iter()
@@ -262,6 +296,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
             version: VERSION,
             scenario: &scenario,
             policy_hash: team.policy.as_ref().map(|file| file.hash()),
+            plant: plant.as_ref().map(Shared::name),
             scores: scores.collect(),
             folder: folder.path().display().to_string(),
             fields: kept.iter().map(|path| path.display().to_string()).collect(),
@@ -568,34 +603,17 @@ fn contenders<'p>(team: &Team, asked: &Experiment<'p>, alone: bool) -> Vec<Conte
     list
 }
 
-/// The state before the step in which a run blew up.
+/// The state before the step in which a run ended before its time.
 pub const LAST_FINITE: &str = "last-finite.npy";
 
-/// A run that ended before its time leaves the last field that was finite. Where a plant failed, which
-/// may not do so again, it also leaves its record: that of the run asked for, if a yardstick failed.
-fn saved(
+/// Writes the last field that was finite.
+fn last_finite(
     folder: &OutputFolder,
     problem: &Problem,
-    contender: &Contender<'_>,
-    cut: Cut,
-    asked: Option<Vec<StepLog>>,
-    keep: impl Fn(&[StepLog]) -> Result<Vec<PathBuf>, OutputError>,
-) -> anyhow::Result<()> {
-    let Cut { error, log } = cut;
+    error: &RunError,
+) -> Result<PathBuf, OutputError> {
     let field: Vec<f32> = error.last_finite().iter().map(|&z| z as f32).collect();
-    let bytes = npy::encode(problem.grid.shape(), &field);
-    let path = folder.write(LAST_FINITE, &bytes)?;
-    let (name, path) = (contender.name, path.display());
-    match &error {
-        RunError::BlownUp(_) => bail!(
-            "{name}: {error}; the field before that step is in {path}. {}",
-            remedy(&contender.experiment, &error)
-        ),
-        RunError::Plant(_) => bail!(
-            "{name}: {error}. The field before is in {path}; what was recorded is kept\n{}",
-            listing(&keep(&asked.unwrap_or(log))?).trim_end()
-        ),
-    }
+    folder.write(LAST_FINITE, &npy::encode(problem.grid.shape(), &field))
 }
 
 /// What may keep a run from blowing up: of what it has, not of what it has not.

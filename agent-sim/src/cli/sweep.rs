@@ -1,12 +1,14 @@
 //! `agent-sim sweep`: how a swarm fares with more or fewer agents and with more or fewer faults.
 
 use super::eval::{evaluate, headline_name, notes};
+use super::plant_args::PlantArgs;
 use super::progress::tell;
 use super::run::listing;
 use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, say_beforehand, use_threads};
 use crate::controller::{Controller, Experiment};
 use crate::fault::{Fault, Who, life::CRASH};
+use crate::plant::Shared;
 use crate::report::html::Page;
 use crate::report::{self, DrawError, RGBColor, Scored, Series, Sweep, line};
 use crate::scenario::{ControllerKind, Scenario, Team};
@@ -27,6 +29,8 @@ use std::str::FromStr;
 pub struct SweepArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
+    #[command(flatten)]
+    plant: PlantArgs,
     /// Numbers of agents: a list (4,8,16) or a range that doubles (5..320) [default: as published]
     #[arg(long, value_name = "LIST")]
     agents: Option<Counts>,
@@ -126,6 +130,7 @@ pub fn sweep(args: &SweepArgs, problems: &Problems) -> anyhow::Result<()> {
     use_threads(args.threads)?;
     let mut scenario = args.scenario.scenario()?;
     scenario.set.clone_from(&args.set);
+    args.plant.settle(&mut scenario)?;
     if !args.fault_fraction.is_empty() && scenario.faults.is_empty() {
         scenario.faults.push(Fault::new(&CRASH));
     }
@@ -152,6 +157,7 @@ pub fn sweep(args: &SweepArgs, problems: &Problems) -> anyhow::Result<()> {
 
     let folder = args.out.clone();
     let folder = folder.unwrap_or_else(|| format!("out/sweep-{}", team.problem.name).into());
+    let plant = args.plant.open(&scenario, &team.problem)?;
     let folder = OutputFolder::claim(&folder)?;
     let identity = Identity {
         version: VERSION.to_owned(),
@@ -165,7 +171,15 @@ pub fn sweep(args: &SweepArgs, problems: &Problems) -> anyhow::Result<()> {
     let mut points = Vec::new();
     for kind in contestants(team.kind) {
         for (fraction, team) in &cells {
-            let point = point(&folder, &purpose, kind, *fraction, team, &episodes)?;
+            let point = point(
+                &folder,
+                &purpose,
+                kind,
+                *fraction,
+                team,
+                &episodes,
+                plant.as_ref(),
+            )?;
             points.push(point);
         }
     }
@@ -250,6 +264,7 @@ fn point(
     fraction: Option<f64>,
     team: &Team,
     episodes: &[Episode],
+    plant: Option<&Shared>,
 ) -> anyhow::Result<Point> {
     let share = fraction.map_or_else(String::new, |share| format!("-{share}"));
     let name = match kind {
@@ -274,7 +289,10 @@ fn point(
         ));
     }
     let policy = team.parsed_policy();
-    let experiment = team.experiment(policy.as_ref());
+    let experiment = Experiment {
+        plant,
+        ..team.experiment(policy.as_ref())
+    };
     let experiment = match kind {
         _ if kind == team.kind => experiment,
         ControllerKind::None => Experiment {
@@ -290,7 +308,10 @@ fn point(
     let summary = match evaluate(&experiment, episodes, kind.name()) {
         Ok(summary) => Some(summary),
         Err(ended) if ended.is_blown_up() => None,
-        Err(ended) => return Err(ended.into()),
+        Err(ended) => bail!(
+            "{ended}\nThe points before are kept in {}; the same command goes on there",
+            folder.path().display()
+        ),
     };
     let point = Point {
         controller: kind,
@@ -317,7 +338,10 @@ fn conclude(
         points,
     };
     let text = serde_json::to_string_pretty(&outcome)? + "\n";
-    let source = provenance(problem, identity.scenario.seed, team.policy.as_ref());
+    let mut source = provenance(problem, identity.scenario.seed, team.policy.as_ref());
+    if let Some(plant) = &identity.scenario.plant {
+        source += &format!(" · plant '{plant}'");
+    }
     let picture = picture(team, points, &source)?;
     let rows = point_rows(team, points);
     let summary = format!(

@@ -3,11 +3,23 @@
 //!
 //! The closed loop hands a [`Plant`] what acts on the field and takes what becomes of it. Agents,
 //! faults, boards and scores know nothing of where that was computed.
+//!
+//! A plant can be a type of one's own in Rust, [`Shared`] by the runs of a program; [`BuiltIn`]; or
+//! another program behind a pipe or a socket, which [`open`] finds by its [`Address`] and which speaks
+//! the protocol of docs/plants.md (`message`), over a `line` on which
+//! every wait has a deadline, to a `child` that ends when we do.
 
+mod address;
+mod child;
 mod error;
+mod line;
+mod message;
+mod remote;
 mod shared;
 
-pub use error::PlantError;
+pub use address::{Address, BadAddress};
+pub use error::{LastWords, PlantError};
+pub use remote::{PATIENCE, open};
 pub use shared::Shared;
 
 use problem::Problem;
