@@ -1,0 +1,1 @@
+"""Published solvers as plants; each is run with ``python -m fieldswarm.plants.<name>``."""
