@@ -5,7 +5,7 @@ own in the field's place.
 """
 
 from ._native import VERSION as __version__
-from ._native import Problem, Recording, problems
+from ._native import Problem, Recording, Training, problems, train
 from .simulation import Simulation, run
 
-__all__ = ["Problem", "Recording", "Simulation", "__version__", "problems", "run"]
+__all__ = ["Problem", "Recording", "Simulation", "Training", "__version__", "problems", "run", "train"]

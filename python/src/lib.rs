@@ -7,6 +7,8 @@ mod batch;
 mod problem;
 mod recording;
 mod refusal;
+mod training;
+mod words;
 
 use pyo3::prelude::*;
 
@@ -22,4 +24,6 @@ mod _native {
     use crate::problem::{PyProblem, problems};
     #[pymodule_export]
     use crate::recording::{Recording, run};
+    #[pymodule_export]
+    use crate::training::{Training, train};
 }
