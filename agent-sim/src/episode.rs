@@ -319,6 +319,9 @@ impl<L: Link> ClosedLoop<L> {
                 last_finite: self.problem.seen(&self.before).to_vec(),
                 too_coarse: self.too_coarse.take().map(Box::new),
             };
+            // What can still be looked at is the last state that was one.
+            self.state.copy_from_slice(&self.before);
+            self.step -= 1;
             return Err(blown.into());
         }
         // What the step led to is held to what the target is then.

@@ -47,22 +47,43 @@ pub struct Sight {
 }
 
 impl Sight {
-    /// Writes field minus target in the window of so many cells along each axis, without the halo, as agents
-    /// make it of what they see: for a cell beyond the domain stands the nearest inside.
-    pub fn errors(&self, window: usize, errors: &mut [f32]) {
+    /// Writes what a network is to read of this: field minus target in the window of so many cells along each
+    /// axis, without the halo, as agents make it of what they see (for a cell beyond the domain stands the
+    /// nearest inside); behind that, as far as there is room, sin(π f s) for the frequencies f, axis after
+    /// axis, and then cos(π f s), with s the position as a share of the way between two corners.
+    pub fn features(
+        &self,
+        window: usize,
+        frequencies: &[f32],
+        [low, high]: [[f64; 2]; 2],
+        features: &mut [f32],
+    ) {
         let side = window + 2 * HALO;
         let within = |span: Span, k: usize| {
             (k + HALO).clamp(span.first.into(), usize::from(span.last).min(side - 1))
         };
         let [rows, columns] = self.inside;
         // On a line the only axis is the first.
-        let plane = self.field.len() > side;
+        let (axes, plane) = match self.field.len() > side {
+            true => (2, true),
+            false => (1, false),
+        };
+        let (errors, place) = features.split_at_mut(window.pow(axes));
         for (k, error) in errors.iter_mut().enumerate() {
             let cell = match plane {
                 true => within(rows, k / window) * side + within(columns, k % window),
                 false => within(rows, k),
             };
             *error = self.field[cell] - self.target.get(cell).copied().unwrap_or(0.0);
+        }
+        let (sines, cosines) = place.split_at_mut(place.len() / 2);
+        let angles = (0..axes as usize).flat_map(|axis| {
+            let share = (f64::from(self.position[axis]) - low[axis]) / (high[axis] - low[axis]);
+            let angle = move |f: &f32| std::f32::consts::PI * f * share as f32;
+            frequencies.iter().map(angle)
+        });
+        for (angle, (sine, cosine)) in angles.zip(sines.iter_mut().zip(cosines)) {
+            (*sine, *cosine) = angle.sin_cos();
         }
     }
 }

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from .simulation import as_problem, read_only
+from .simulation import as_problem
 
 # What an environment can be told to draw for every episode: a value, a range, or a function of a generator.
 Draw = Any
@@ -46,6 +46,7 @@ class Episodes:
         noise: standard deviation of sensors: a number, a range or a function.
         steps: of an episode; the problem's if not given.
         window: cells that agents see along an axis; as published if not given.
+        frequencies: of the position in what agents see.
         reward: "score": the rewards of an episode add up to minus its score, the problem's headline figure;
             "error": minus the mean squared error after every step.
         set: where episodes are taken from: "fresh", "table" or the path of a `.npy` file.
@@ -62,6 +63,7 @@ class Episodes:
         noise: Draw = 0.0,
         steps: int | None = None,
         window: int | None = None,
+        frequencies: Sequence[float] = (),
         reward: str = "score",
         set: str = "fresh",
     ):
@@ -74,16 +76,27 @@ class Episodes:
         self.reward = reward
         self.set = set
         self.most_agents = most(self.sizes, most_agents)
-        self.batch = _native.Batch(self.problem, envs, self.most_agents, steps=steps, window=window)
+        self.batch = _native.Batch(
+            self.problem,
+            envs,
+            self.most_agents,
+            steps=steps,
+            window=window,
+            frequencies=[float(f) for f in frequencies],
+            patches=False,
+        )
         self.steps = self.batch.steps
         shape = (envs, self.most_agents, self.batch.order_size)
         self.orders = np.zeros(shape, np.float32)
         limits = [self.problem.force_max] * (self.problem.force_max > 0)
         limits += [self.problem.velocity_max] * (shape[2] - len(limits))
         self.limits = np.array(limits, np.float32)
-        self.errors = read_only(self.batch.errors.reshape(envs, self.most_agents, -1))
-        self.heard = read_only(self.batch.heard)
+        self.seen, self.heard = self.batch.seen, self.batch.heard
+        self.error, self.recorded_now = self.batch.error, self.batch.recorded
+        self.final = self.problem.headline == "final_error"
+        self.scored_from = self.problem.scored_from
         self.alive = np.zeros(shape[:2], bool)
+        self.all_alive = False
         self.taken = np.zeros(envs, np.int64)
         self.recorded = np.zeros(envs)
         self.rngs: list[np.random.Generator | None] = [None] * envs
@@ -112,6 +125,9 @@ class Episodes:
             self.alive[env] = np.arange(self.most_agents) < count
             self.taken[env] = 0
             self.recorded[env] = 0.0
+        self.all_alive = bool(self.alive.all())
+        if not self.all_alive:
+            self.seen[~self.alive] = 0
 
     @property
     def stored(self) -> int:
@@ -124,25 +140,29 @@ class Episodes:
         Agents that fall silent are dead from then on, and rest should they come back.
         """
         np.multiply(actions, self.limits, out=self.orders)
-        self.orders *= self.alive[..., None]
+        if not self.all_alive:
+            self.orders *= self.alive[..., None]
         failures = dict(self.batch.step(self.orders))
         self.taken += 1
         self.alive &= self.heard
+        self.all_alive = bool(self.alive.all())
+        if not self.all_alive:
+            # The dead see nothing.
+            self.seen[~self.alive] = 0
         return self.rewards(failures), failures
 
     def rewards(self, failures: dict[int, str]) -> NDArray[np.float64]:
         """Of the last step."""
         if self.reward == "error":
-            return -self.batch.error
-        recorded = self.batch.recorded
-        problem = self.problem
-        if problem.headline == "final_error":
+            return -self.error
+        recorded = self.recorded_now
+        if self.final:
             # The first counts from nothing, so that they add up to the last error.
             rewards = self.recorded - recorded
             np.copyto(self.recorded, recorded)
             return rewards
-        scored = max(self.steps - problem.scored_from, 1)
-        rewards = np.where(self.taken > problem.scored_from, -recorded / scored, 0.0)
+        scored = max(self.steps - self.scored_from, 1)
+        rewards = np.where(self.taken > self.scored_from, -recorded / scored, 0.0)
         for env in failures:
             # As if it stayed as it was.
             rewards[env] *= self.steps - self.taken[env] + 1
@@ -151,22 +171,3 @@ class Episodes:
     def ended(self) -> NDArray[np.bool_]:
         """Which environments have had their steps."""
         return self.taken >= self.steps
-
-
-def position_features(
-    position: NDArray[np.float32],
-    low: Sequence[float],
-    high: Sequence[float],
-    frequencies: Sequence[float],
-    out: NDArray[np.float32],
-) -> None:
-    """sin(π f s), axis after axis, then cos(π f s), as a policy's trunk reads a position scaled to 0..1."""
-    if not frequencies:
-        return
-    low32, high32 = np.asarray(low, np.float32), np.asarray(high, np.float32)
-    scaled = (position - low32) / (high32 - low32)
-    angles = scaled[..., None] * (np.pi * np.asarray(frequencies, np.float32))
-    angles = angles.reshape(*position.shape[:-1], -1)
-    half = angles.shape[-1]
-    np.sin(angles, out=out[..., :half])
-    np.cos(angles, out=out[..., half:])

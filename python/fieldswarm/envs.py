@@ -24,7 +24,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ._episodes import Episodes, position_features
+from ._episodes import Episodes
+from .simulation import read_only
 
 try:
     import gymnasium
@@ -186,11 +187,12 @@ def _advance(
     begun = np.flatnonzero(over)
     rewards, failures = episodes.step(actions)
     terminated = np.zeros(len(over), bool)
+    truncated = episodes.ended()
     infos: dict[str, Any] = {}
-    for env, why in failures.items():
-        terminated[env] = True
-        infos.setdefault("failure", {})[env] = why
-    truncated = episodes.ended() & ~terminated
+    if failures:
+        infos["failure"] = failures
+        terminated[list(failures)] = True
+        truncated &= ~terminated
     if len(begun):
         episodes.reset([int(env) for env in begun])
         rewards[begun] = 0.0
@@ -202,25 +204,12 @@ def _advance(
 class _Patches:
     """What agents of a swarm see, as one array for all of them."""
 
-    def __init__(self, problem: Any, envs: int, frequencies: Sequence[float], **options: Any):
+    def __init__(self, problem: Any, envs: int, **options: Any):
         self.episodes = Episodes(problem, envs, **options)
-        self.frequencies = [float(f) for f in frequencies]
-        patch = self.episodes.errors.shape[2]
-        features = 2 * self.episodes.problem.axes * len(self.frequencies)
-        self.seen = np.zeros((envs, self.episodes.most_agents, patch + features), np.float32)
-        self.patch = self.seen[..., :patch]
-        self.place = self.seen[..., patch:]
-        self.observation_space = _box(-np.inf, np.inf, (patch + features,))
+        self.seen = self.episodes.seen
+        self.observation_space = _box(-np.inf, np.inf, self.seen.shape[2:])
         self.action_space = _box(-1, 1, (len(self.episodes.limits),))
         self.possible_agents = [f"agent_{k}" for k in range(self.episodes.most_agents)]
-
-    def observe(self) -> None:
-        """Brings `seen` up to date; the dead see nothing."""
-        episodes, problem = self.episodes, self.episodes.problem
-        np.copyto(self.patch, episodes.errors)
-        position_features(episodes.batch.position, problem.low, problem.high, self.frequencies, self.place)
-        if not episodes.alive.all():
-            self.seen[~episodes.alive] = 0
 
 
 class SwarmEnv(ParallelEnv):
@@ -244,7 +233,7 @@ class SwarmEnv(ParallelEnv):
         **options: Any,
     ):
         """See `fieldswarm._episodes.Episodes` for the other options."""
-        self._patches = _Patches(problem, 1, frequencies, **options)
+        self._patches = _Patches(problem, 1, frequencies=frequencies, **options)
         self.absorbing = absorbing
         self.possible_agents = list(self._patches.possible_agents)
         self._index = {name: k for k, name in enumerate(self.possible_agents)}
@@ -271,7 +260,6 @@ class SwarmEnv(ParallelEnv):
         return self._observations(), {name: self._info(name) for name in self.agents}
 
     def _observations(self) -> dict[str, NDArray[np.float32]]:
-        self._patches.observe()
         seen = self._patches.seen[0].copy()
         return {name: seen[self._index[name]] for name in self.agents}
 
@@ -331,14 +319,14 @@ class SwarmVectorEnv:
 
     def __init__(self, problem: Any, num_envs: int, *, frequencies: Sequence[float] = (1.0,), **options: Any):
         """See `SwarmEnv`."""
-        self._patches = _Patches(problem, num_envs, frequencies, **options)
+        self._patches = _Patches(problem, num_envs, frequencies=frequencies, **options)
         self.num_envs = num_envs
         self.possible_agents = list(self._patches.possible_agents)
         self.agents = list(self.possible_agents)
-        self.observations = self._patches.seen
+        self.observations = read_only(self._patches.seen)
         self.alive = self._patches.episodes.alive
         names = list(enumerate(self.agents))
-        self._views = {name: self._patches.seen[:, k] for k, name in names}
+        self._views = {name: self.observations[:, k] for k, name in names}
         self._actions = np.zeros(self._patches.episodes.orders.shape, np.float32)
         self._slots = {name: self._actions[:, k] for k, name in names}
         self._over = np.zeros(num_envs, bool)
@@ -369,34 +357,36 @@ class SwarmVectorEnv:
         episodes.seed(_seeds(seed, self.num_envs))
         episodes.reset(range(self.num_envs))
         self._over[:] = False
-        self._patches.observe()
         return dict(self._views), {}
 
     def step(self, actions: Mapping[str, NDArray[np.float32]]) -> tuple[Any, ...]:
         """One control interval in all of them; agents without actions rest."""
         for name, slot in self._slots.items():
-            if name in actions:
-                slot[:] = _checked(actions[name], slot.shape, name)
-            else:
+            action = actions.get(name)
+            if action is None:
                 slot[:] = 0
-        if len(actions) > sum(name in self._slots for name in actions):
-            unknown = next(name for name in actions if name not in self._slots)
-            raise ValueError(f"there is no agent {unknown!r}; agents: {', '.join(self.agents)}")
+                continue
+            given = np.asarray(action)
+            if given.dtype.kind not in "fiu" or given.shape != slot.shape:
+                _checked(given, slot.shape, name)
+            slot[:] = given
+        unknown = [name for name in actions if name not in self._slots]
+        if unknown:
+            raise ValueError(f"there is no agent {unknown[0]!r}; agents: {', '.join(self.agents)}")
         return self.step_all(self._actions)
 
     def step_all(self, actions: NDArray[np.float32]) -> tuple[Any, ...]:
         """The same with actions as one array, (num_envs, agents, numbers)."""
         episodes = self._patches.episodes
         rewards, terminated, truncated, infos = _advance(episodes, actions, self._over)
-        self._patches.observe()
-        alive = episodes.alive
-        if alive.all():
-            given = {name: rewards for name in self.agents}
-            gone = {name: terminated for name in self.agents}
+        if episodes.all_alive:
+            given = dict.fromkeys(self.agents, rewards)
+            gone = dict.fromkeys(self.agents, terminated)
         else:
+            alive = episodes.alive
             given = {name: rewards * alive[:, k] for k, name in enumerate(self.agents)}
             gone = {name: terminated | ~alive[:, k] for k, name in enumerate(self.agents)}
-        cut = {name: truncated for name in self.agents}
+        cut = dict.fromkeys(self.agents, truncated)
         return dict(self._views), given, gone, cut, infos
 
     def close(self) -> None:

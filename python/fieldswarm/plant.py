@@ -82,9 +82,7 @@ class Problem:
     def spacing(self) -> tuple[float, ...]:
         """Distance between neighbouring points along each axis."""
         ends = zip(self.grid, self.low, self.high, self.edges, strict=True)
-        return tuple(
-            (high - low) / max(points - (edge == "wall"), 1) for points, low, high, edge in ends
-        )
+        return tuple((high - low) / max(points - (edge == "wall"), 1) for points, low, high, edge in ends)
 
     @property
     def coordinates(self) -> tuple[Array, ...]:
@@ -273,30 +271,11 @@ class _Conversation:
         version = header.get("protocol")
         if version != PROTOCOL:
             raise ProtocolError(
-                f"this plant speaks version {PROTOCOL} of the protocol and the simulator version "
-                f"{version!r}"
+                f"this plant speaks version {PROTOCOL} of the protocol and the simulator version {version!r}"
             )
         try:
             grid = tuple(int(points) for points in header["grid"])
-            volumes = self._array(header, grid)
-            return Problem(
-                name=str(header["problem"]),
-                variant=header["variant"],
-                file=header["file"],
-                summary=str(header["summary"]),
-                grid=grid,
-                low=tuple(float(x) for x in header["low"]),
-                high=tuple(float(x) for x in header["high"]),
-                edges=tuple(str(edge) for edge in header["edges"]),
-                axes=tuple(str(axis) for axis in header["axes"]),
-                fields=tuple(str(name) for name in header["fields"]),
-                drives=str(header["drives"]),
-                components=int(header["components"]),
-                interval=float(header["interval"]),
-                substeps=int(header["substeps"]),
-                coefficients={str(k): float(v) for k, v in header["coefficients"].items()},
-                volumes=volumes,
-            )
+            return _described(header, self._array(header, grid))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProtocolError(f"the hello makes no sense: {error!r}") from error
 
@@ -353,6 +332,55 @@ class _Conversation:
             self._say({"message": "error", "text": text[:4000]})
         except OSError:
             pass
+
+
+def _described(header: dict[str, Any], volumes: Array) -> Problem:
+    """The problem of a hello."""
+    return Problem(
+        name=str(header["problem"]),
+        variant=header["variant"],
+        file=header["file"],
+        summary=str(header["summary"]),
+        grid=tuple(int(points) for points in header["grid"]),
+        low=tuple(float(x) for x in header["low"]),
+        high=tuple(float(x) for x in header["high"]),
+        edges=tuple(str(edge) for edge in header["edges"]),
+        axes=tuple(str(axis) for axis in header["axes"]),
+        fields=tuple(str(name) for name in header["fields"]),
+        drives=str(header["drives"]),
+        components=int(header["components"]),
+        interval=float(header["interval"]),
+        substeps=int(header["substeps"]),
+        coefficients={str(k): float(v) for k, v in header["coefficients"].items()},
+        volumes=volumes,
+    )
+
+
+class InProcess:
+    """A plant that the engine calls without a line in between; `Simulation(plant=...)` makes one."""
+
+    def __init__(self, plant: Plant) -> None:
+        """For a plant of one's own."""
+        if not isinstance(plant, Plant):
+            raise TypeError(f"plant must be a fieldswarm.plant.Plant, not {type(plant).__name__}")
+        self.plant = plant
+        self.problem: Problem | None = None
+
+    def reset(self, hello: str, volumes: Array, initial: Array, dt: float, seed: int) -> Array:
+        """Begin an episode of the problem that a hello describes; the field that it begins with."""
+        header = json.loads(hello)
+        self.problem = _described(header, volumes.reshape(header["grid"]))
+        episode = Episode(self.problem, initial.reshape(self.problem.field_shape), dt, seed)
+        return self._field("reset", self.plant.reset(episode))
+
+    def step(self, forcing: Array, dt: float) -> Array:
+        """The field `dt` later."""
+        assert self.problem is not None, "reset before the first step"
+        return self._field("step", self.plant.step(forcing.reshape(self.problem.forcing_shape), dt))
+
+    def _field(self, what: str, value: ArrayLike) -> Array:
+        assert self.problem is not None
+        return _checked(value, self.problem.field_shape, f"{self.plant.name}.{what}").ravel()
 
 
 def _number(header: dict[str, Any], name: str) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _native
 from ._native import Problem, Recording
+from .plant import InProcess, Plant
 
 
 def as_problem(problem: Problem | str) -> Problem:
@@ -74,6 +75,7 @@ class Simulation:
         steps: int | None = None,
         window: int | None = None,
         wide: tuple[int, int] | None = None,
+        plant: Plant | None = None,
     ):
         """Begin an episode.
 
@@ -87,12 +89,14 @@ class Simulation:
             steps: of the episode, of which faults' times are shares; the problem's if not given.
             window: cells that agents see along an axis; as published if not given.
             wide: cells of a coarse picture of the whole field, for policies that ask for one.
+            plant: computes the field in place of the built-in solver; see `fieldswarm.plant`.
         """
         self.problem = as_problem(problem)
         count = self.problem.agents if agents is None else agents
         self._batch = _native.Batch(self.problem, 1, count, steps=steps, window=window, wide=wide)
         self._start = ([seed], [episode], [count], [list(faults)])
         self._set = set
+        self._plant = None if plant is None else InProcess(plant)
         self._orders = np.zeros((1, count, self._batch.order_size), np.float32)
         self._views = {
             name: read_only(getattr(self._batch, name)[0])
@@ -103,7 +107,7 @@ class Simulation:
 
     def reset(self) -> None:
         """Begin the same episode again."""
-        self._batch.reset([0], *self._start, set=self._set)
+        self._batch.reset([0], *self._start, set=self._set, plant=self._plant)
 
     def step(self, actions: ArrayLike | None = None) -> None:
         """One control interval.
@@ -124,6 +128,8 @@ class Simulation:
                     f"(agents, {' and '.join(self.action_names)}), not {given.shape}"
                 )
             self._orders[0] = given
+        if failure := self._batch.failure(0):
+            raise RuntimeError(f"the run has ended: {failure}; reset it to begin again")
         failures = self._batch.step(self._orders)
         if failures:
             raise RuntimeError(failures[0][1])

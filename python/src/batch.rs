@@ -1,6 +1,7 @@
 //! Environments side by side: swarms that are led from outside, stepped in parallel, with what agents see
 //! written into arrays that stay where they are.
 
+use crate::plant::PyPlant;
 use crate::problem::{PyProblem, shaped, state_shape};
 use crate::recording::{faults, figures};
 use crate::refusal::bad_input;
@@ -16,6 +17,7 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Environments that one thread takes at a time: a step of a small one is shorter than waking a thread.
@@ -31,19 +33,25 @@ pub struct Batch {
     /// Room for so many agents in each.
     agents: usize,
     steps: usize,
-    /// None before the first reset, and after a failure.
-    runs: Vec<Option<Run>>,
+    look: Look,
+    /// None before the first reset.
+    /// Behind a lock that is never waited for: Python may hold on to this from any thread.
+    runs: Mutex<Vec<Option<Run>>>,
+    /// How many.
+    envs: usize,
     arrays: Arrays,
 }
 
 struct Run {
     puppets: Puppets,
     agents: usize,
+    /// Why it does not go on, if it does not.
+    failure: Option<String>,
 }
 
 /// What is seen and known of all environments, one after the other.
 struct Arrays {
-    errors: Py<PyArrayDyn<f32>>,
+    seen: Py<PyArrayDyn<f32>>,
     field: Py<PyArrayDyn<f32>>,
     target: Py<PyArrayDyn<f32>>,
     inside: Py<PyArrayDyn<u16>>,
@@ -57,7 +65,7 @@ struct Arrays {
 
 /// The part of the arrays that belongs to one environment.
 struct Row<'a> {
-    errors: &'a mut [f32],
+    seen: &'a mut [f32],
     field: &'a mut [f32],
     target: &'a mut [f32],
     inside: &'a mut [u16],
@@ -71,13 +79,14 @@ struct Row<'a> {
 
 impl Row<'_> {
     /// Writes down what there is to see and to know.
-    fn write(&mut self, run: &Run, window: usize, axes: usize) {
+    fn write(&mut self, run: &Run, look: &Look) {
         let room = self.heard.len();
         for agent in 0..run.agents {
             run.puppets.sight(agent, |sight| {
-                let length = self.errors.len() / room;
-                sight.errors(window, &mut self.errors[agent * length..][..length]);
-                self.see(agent, room, axes, sight);
+                let length = self.seen.len() / room;
+                let seen = &mut self.seen[agent * length..][..length];
+                sight.features(look.window, &look.frequencies, look.corners, seen);
+                self.see(agent, room, look.axes, sight);
             });
         }
         let snapshot = run.puppets.snapshot();
@@ -91,14 +100,26 @@ impl Row<'_> {
     }
 
     fn see(&mut self, agent: usize, room: usize, axes: usize, sight: &Sight) {
+        put(self.position, agent, room, &sight.position[..axes]);
+        if self.field.is_empty() {
+            return;
+        }
         put(self.field, agent, room, &sight.field);
         put(self.target, agent, room, &sight.target);
         put(self.wide_field, agent, room, &sight.wide_field);
         put(self.wide_target, agent, room, &sight.wide_target);
-        put(self.position, agent, room, &sight.position[..axes]);
         let spans = sight.inside.map(|span| [span.first, span.last]);
         put(self.inside, agent, room, spans[..axes].as_flattened());
     }
+}
+
+/// How agents look at the field.
+#[derive(Clone)]
+struct Look {
+    window: usize,
+    axes: usize,
+    frequencies: Vec<f32>,
+    corners: [[f64; 2]; 2],
 }
 
 /// Writes the values of one agent among as many as there is room for.
@@ -134,8 +155,9 @@ struct Beginning {
 }
 
 impl Batch {
-    fn envs(&self) -> usize {
-        self.runs.len()
+    /// The runs, while somebody looks at them.
+    fn runs(&self) -> MutexGuard<'_, Vec<Option<Run>>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets every environment with its row of the arrays be worked on, in parallel and without the
@@ -146,22 +168,22 @@ impl Batch {
         work: impl Fn(usize, &mut Option<Run>, &mut Row<'_>) -> R + Sync + Send,
     ) -> PyResult<Vec<R>> {
         macro_rules! borrow {
-            ($($name:ident),*) => {
+            ($($name:ident),*) => {{
                 $(let mut $name = self.arrays.$name.bind(py).try_readwrite().map_err(in_use)?;)*
-                $(let mut $name = parts($name.as_slice_mut()?, self.runs.len());)*
+                $(let mut $name = parts($name.as_slice_mut()?, self.envs);)*
                 let mut next = || Some(Row { $($name: $name.next()?),* });
-                let rows: Vec<Row<'_>> = std::iter::from_fn(&mut next).take(self.runs.len()).collect();
-                let runs = &mut self.runs;
+                let rows: Vec<Row<'_>> = std::iter::from_fn(&mut next).take(self.envs).collect();
+                let runs = self.runs.get_mut().unwrap_or_else(PoisonError::into_inner);
                 Ok(py.detach(|| {
                     (runs.par_iter_mut().zip(rows).enumerate())
                         .with_min_len(AT_LEAST)
                         .map(|(env, (run, mut row))| work(env, run, &mut row))
                         .collect()
                 }))
-            };
+            }};
         }
         borrow!(
-            errors,
+            seen,
             field,
             target,
             inside,
@@ -174,17 +196,16 @@ impl Batch {
         )
     }
 
-    fn env(&self, env: usize) -> PyResult<&Run> {
-        let there = self.runs.get(env);
-        let there = there.ok_or_else(|| {
-            PyIndexError::new_err(format!(
-                "there is no environment {env} among {}",
-                self.envs()
-            ))
+    /// What there is to know of an environment.
+    fn of<T>(&self, env: usize, ask: impl FnOnce(&mut Run) -> PyResult<T>) -> PyResult<T> {
+        let mut runs = self.runs();
+        let there = runs.get_mut(env).ok_or_else(|| {
+            PyIndexError::new_err(format!("there is no environment {env} among {}", self.envs))
         })?;
-        there.as_ref().ok_or_else(|| {
+        let run = there.as_mut().ok_or_else(|| {
             PyValueError::new_err(format!("environment {env} has no episode; reset it first"))
-        })
+        })?;
+        ask(run)
     }
 
     /// Numbers in an order: force, then velocities, of those that agents have.
@@ -204,13 +225,17 @@ impl Batch {
         of: impl Fn(&Puppets, &mut [T]),
     ) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
         let problem = &self.problem;
-        let mut values = vec![T::default(); self.envs() * problem.state_len()];
-        for (run, to) in self.runs.iter().zip(values.chunks_mut(problem.state_len())) {
+        let mut values = vec![T::default(); self.envs * problem.state_len()];
+        for (run, to) in self
+            .runs()
+            .iter()
+            .zip(values.chunks_mut(problem.state_len()))
+        {
             if let Some(run) = run {
                 of(&run.puppets, to);
             }
         }
-        let shape = [self.envs()]
+        let shape = [self.envs]
             .into_iter()
             .chain(state_shape(problem, &problem.grid));
         shaped(py, values, shape.collect())
@@ -244,7 +269,8 @@ fn orders(given: ArrayView2<'_, f32>, force: bool) -> Vec<Order> {
 #[pymethods]
 impl Batch {
     #[new]
-    #[pyo3(signature = (problem, envs, agents, *, steps=None, window=None, wide=None, target=None))]
+    #[pyo3(signature = (problem, envs, agents, *, steps=None, window=None, wide=None, frequencies=Vec::new(), patches=true))]
+    #[expect(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         problem: &PyProblem,
@@ -253,7 +279,8 @@ impl Batch {
         steps: Option<usize>,
         window: Option<usize>,
         wide: Option<[usize; 2]>,
-        target: Option<bool>,
+        frequencies: Vec<f32>,
+        patches: bool,
     ) -> PyResult<Self> {
         let problem = problem.problem;
         if envs == 0 {
@@ -263,7 +290,7 @@ impl Batch {
         }
         let view = View {
             window: window.unwrap_or(problem.sensing.window),
-            target: target.unwrap_or(problem.tracking),
+            target: problem.tracking,
             wide,
         };
         let steps = steps.unwrap_or(problem.horizon);
@@ -276,42 +303,54 @@ impl Batch {
             seed: 0,
         };
         stage.check_batch(envs).map_err(bad_input)?;
+        if let Some(bad) = frequencies.iter().find(|f| !f.is_finite()) {
+            return Err(PyValueError::new_err(format!(
+                "frequencies must be finite, not {bad}"
+            )));
+        }
         let axes = problem.grid.axes;
         let side = view.window + 2 * HALO;
-        let patch = [&[envs, agents][..], &vec![side; axes]].concat();
-        let errors = [&[envs, agents][..], &vec![view.window; axes]].concat();
-        let wide = view.wide.map_or(vec![0], |cells| cells[..axes].to_vec());
-        let wide = [&[envs, agents][..], &wide].concat();
-        let none = [envs, agents, 0];
-        let shown = |shape: &[usize]| match view.target {
-            true => shape.to_vec(),
-            false => none.to_vec(),
+        let features = view.window.pow(axes as u32) + 2 * axes * frequencies.len();
+        // What nobody asked for takes no room, and no time to be written.
+        let shape = |shown: bool, rest: &[usize]| match shown && patches {
+            true => [&[envs, agents][..], rest].concat(),
+            false => vec![envs, agents, 0],
         };
+        let patch = vec![side; axes];
+        let wide = view.wide.map_or(vec![0], |cells| cells[..axes].to_vec());
         let arrays = Arrays {
-            errors: room(py, &errors),
-            target: room(py, &shown(&patch)),
-            wide_target: room(py, &shown(&wide)),
-            field: room(py, &patch),
-            wide_field: room(py, &wide),
-            inside: room(py, &[envs, agents, axes, 2]),
+            seen: room(py, &[envs, agents, features]),
+            field: room(py, &shape(true, &patch)),
+            target: room(py, &shape(view.target, &patch)),
+            wide_field: room(py, &shape(true, &wide)),
+            wide_target: room(py, &shape(view.target, &wide)),
+            inside: room(py, &shape(true, &[axes, 2])),
             position: room(py, &[envs, agents, axes]),
             heard: room(py, &[envs, agents]),
             error: room(py, &[envs]),
             recorded: room(py, &[envs]),
+        };
+        let look = Look {
+            window: view.window,
+            axes,
+            frequencies,
+            corners: problem.reach,
         };
         Ok(Self {
             problem,
             view,
             agents,
             steps,
-            runs: (0..envs).map(|_| None).collect(),
+            look,
+            runs: Mutex::new((0..envs).map(|_| None).collect()),
+            envs,
             arrays,
         })
     }
 
     /// Begins episodes in the environments `envs`: `seeds`, `indices`, `agents` and `faults` have one for
-    /// each of them.
-    #[pyo3(signature = (envs, seeds, indices, agents, faults, *, set="fresh"))]
+    /// each of them. `plant`, a `fieldswarm.plant.InProcess`, computes the field of the only one.
+    #[pyo3(signature = (envs, seeds, indices, agents, faults, *, set="fresh", plant=None))]
     #[expect(clippy::too_many_arguments)]
     fn reset(
         &mut self,
@@ -322,8 +361,15 @@ impl Batch {
         agents: Vec<usize>,
         faults: Vec<Vec<String>>,
         set: &str,
+        plant: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         let count = envs.len();
+        if plant.is_some() && count > 1 {
+            return Err(PyValueError::new_err(
+                "a plant has one field: give every environment a plant of its own",
+            ));
+        }
+        let mut plant = plant.map(PyPlant::new);
         let counts = [seeds.len(), indices.len(), agents.len(), faults.len()];
         if counts != [count; 4] {
             return Err(PyValueError::new_err(format!(
@@ -331,7 +377,7 @@ impl Batch {
             )));
         }
         let set: EpisodeSet = set.parse().unwrap_or_else(|never| match never {});
-        let mut beginnings: Vec<Option<Beginning>> = (0..self.envs()).map(|_| None).collect();
+        let mut beginnings: Vec<Option<Beginning>> = (0..self.envs).map(|_| None).collect();
         for (k, (env, faults)) in envs.into_iter().zip(&faults).enumerate() {
             if agents[k] > self.agents {
                 return Err(PyValueError::new_err(format!(
@@ -339,7 +385,7 @@ impl Batch {
                     self.agents, agents[k]
                 )));
             }
-            let total = self.envs();
+            let total = self.envs;
             let beginning = beginnings.get_mut(env).ok_or_else(|| {
                 PyIndexError::new_err(format!("there is no environment {env} among {total}"))
             })?;
@@ -351,7 +397,10 @@ impl Batch {
                 episode: set
                     .episode(&self.problem, seeds[k], indices[k])
                     .map_err(bad_input)?,
-                plant: Box::new(BuiltIn::default()),
+                plant: match plant.take() {
+                    Some(plant) => Box::new(plant),
+                    None => Box::new(BuiltIn::default()),
+                },
             });
         }
         self.begin(py, beginnings)
@@ -359,13 +408,13 @@ impl Batch {
 
     /// One control interval of every environment that runs. `orders` is a float32 array (envs, agents,
     /// numbers): the force, then velocities, of what agents have. Returns (environment, reason) of those
-    /// whose field blew up or whose plant failed; they stay as they were until they are reset.
+    /// whose field blew up or whose plant failed; they stay as they were until they are reset, and are not reported again.
     fn step(
         &mut self,
         py: Python<'_>,
         orders: &Bound<'_, PyAny>,
     ) -> PyResult<Vec<(usize, String)>> {
-        let shape = [self.envs(), self.agents, self.order_len()];
+        let shape = [self.envs, self.agents, self.order_len()];
         let given: PyReadonlyArray3<'_, f32> = orders.extract().map_err(|_| {
             let what = describe(orders);
             PyTypeError::new_err(format!(
@@ -379,29 +428,32 @@ impl Batch {
             )));
         }
         let given: ArrayView3<'_, f32> = given.as_array();
-        let told = |env: usize| self.runs[env].as_ref().map_or(0, |run| run.agents);
+        let told: Vec<usize> = (self.runs().iter())
+            .map(|run| run.as_ref().map_or(0, |run| run.agents))
+            .collect();
         for ((env, agent, number), value) in given.indexed_iter() {
-            if !value.is_finite() && agent < told(env) {
+            if !value.is_finite() && agent < told[env] {
                 return Err(PyValueError::new_err(format!(
                     "orders must be finite: number {number} of agent {agent} in environment {env} is {value}"
                 )));
             }
         }
         let force = self.problem.actuation.force_max > 0.0;
-        let (window, axes) = (self.view.window, self.problem.grid.axes);
+        let look = self.look.clone();
         let outcomes = self.side_by_side(py, |env, run, row| {
-            let there = run.as_mut()?;
+            let there = run.as_mut().filter(|run| run.failure.is_none())?;
             match there
                 .puppets
                 .step(&self::orders(given.index_axis(Axis(0), env), force))
             {
                 Ok(()) => {
-                    row.write(there, window, axes);
+                    row.write(there, &look);
                     None
                 }
                 Err(error) => {
-                    *run = None;
-                    Some((env, error.to_string()))
+                    let why = error.to_string();
+                    there.failure = Some(why.clone());
+                    Some((env, why))
                 }
             }
         })?;
@@ -409,17 +461,17 @@ impl Batch {
     }
 
     /// Ends an agent for the rest of its episode.
-    fn kill(&mut self, env: usize, agent: usize) -> PyResult<()> {
-        let agents = self.env(env)?.agents;
-        if agent >= agents {
-            return Err(PyIndexError::new_err(format!(
-                "there is no agent {agent} among {agents}"
-            )));
-        }
-        if let Some(Some(run)) = self.runs.get_mut(env) {
+    fn kill(&self, env: usize, agent: usize) -> PyResult<()> {
+        self.of(env, |run| {
+            if agent >= run.agents {
+                let agents = run.agents;
+                return Err(PyIndexError::new_err(format!(
+                    "there is no agent {agent} among {agents}"
+                )));
+            }
             run.puppets.kill(agent);
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// The fields of all environments: float64, (envs, *grid), with an axis for the fields before the
@@ -439,31 +491,39 @@ impl Batch {
 
     /// The figures of an environment's run so far.
     fn score(&self, env: usize) -> PyResult<BTreeMap<&'static str, f64>> {
-        let score = self.env(env)?.puppets.score();
+        let score = self.of(env, |run| Ok(run.puppets.score()))?;
         Ok(figures(&score, score.headline(self.problem.scoring)))
+    }
+
+    /// Why an environment does not go on until it is reset; None if it does.
+    fn failure(&self, env: usize) -> PyResult<Option<String>> {
+        self.of(env, |run| Ok(run.failure.clone()))
     }
 
     /// Steps taken in an environment.
     fn steps_taken(&self, env: usize) -> PyResult<usize> {
-        Ok(self.env(env)?.puppets.snapshot().step)
+        self.of(env, |run| Ok(run.puppets.snapshot().step))
     }
 
     /// What the agents of an environment did in the last step: (agents, 1 + axes), force first.
     fn deeds<'py>(&self, py: Python<'py>, env: usize) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
-        let (run, axes) = (self.env(env)?, self.problem.grid.axes);
-        let snapshot = run.puppets.snapshot();
-        let deeds = snapshot.deeds.iter();
-        let deeds = deeds.flat_map(|deed| {
-            let velocity = deed.velocity.into_iter().take(axes);
-            [deed.force].into_iter().chain(velocity)
-        });
-        shaped(py, deeds.collect(), vec![run.agents, 1 + axes])
+        let axes = self.problem.grid.axes;
+        let deeds: Vec<f32> = self.of(env, |run| {
+            let snapshot = run.puppets.snapshot();
+            let numbers = snapshot.deeds.iter().flat_map(|deed| {
+                let velocity = deed.velocity.into_iter().take(axes);
+                [deed.force].into_iter().chain(velocity)
+            });
+            Ok(numbers.collect())
+        })?;
+        let agents = deeds.len() / (1 + axes);
+        shaped(py, deeds, vec![agents, 1 + axes])
     }
 
     /// Seconds that `steps` steps of all environments take in which agents are told nothing: what the
     /// engine does where nobody looks.
     fn bench(&mut self, py: Python<'_>, steps: usize) -> f64 {
-        let runs = &mut self.runs;
+        let runs = self.runs.get_mut().unwrap_or_else(PoisonError::into_inner);
         py.detach(|| {
             let begun = Instant::now();
             runs.par_iter_mut().flatten().for_each(|run| {
@@ -478,9 +538,9 @@ impl Batch {
     }
 
     /// Number of environments.
-    #[getter(envs)]
-    fn envs_there(&self) -> usize {
-        self.envs()
+    #[getter]
+    fn envs(&self) -> usize {
+        self.envs
     }
 
     /// Room for agents in each.
@@ -507,11 +567,12 @@ impl Batch {
         self.order_len()
     }
 
-    /// Field minus target in agents' windows, as they make it of what they see: (envs, agents, window[,
-    /// window]).
+    /// What a network reads: field minus target in agents' windows, as they make it of what they see, and
+    /// behind that sin(π f s), axis after axis, and cos(π f s) for the frequencies, with s the position scaled
+    /// to 0..1: (envs, agents, features).
     #[getter]
-    fn errors<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f32>> {
-        self.arrays.errors.bind(py).clone()
+    fn seen<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f32>> {
+        self.arrays.seen.bind(py).clone()
     }
 
     /// Patches of the field, halo included: (envs, agents, side[, side]).
@@ -573,8 +634,9 @@ impl Batch {
 impl Batch {
     fn begin(&mut self, py: Python<'_>, beginnings: Vec<Option<Beginning>>) -> PyResult<()> {
         let (problem, view, steps) = (self.problem, self.view, self.steps);
-        let beginnings: Vec<std::sync::Mutex<Option<Beginning>>> =
-            beginnings.into_iter().map(std::sync::Mutex::new).collect();
+        let look = self.look.clone();
+        let beginnings: Vec<Mutex<Option<Beginning>>> =
+            beginnings.into_iter().map(Mutex::new).collect();
         let begun = self.side_by_side(py, |env, run, row| {
             let taken = beginnings[env].lock().ok().and_then(|mut b| b.take());
             let Some(beginning) = taken else {
@@ -592,8 +654,9 @@ impl Batch {
             let begun = Run {
                 puppets: puppets.map_err(|error| (beginning.env, error))?,
                 agents: beginning.agents,
+                failure: None,
             };
-            row.write(&begun, view.window, problem.grid.axes);
+            row.write(&begun, &look);
             *run = Some(begun);
             Ok(())
         })?;

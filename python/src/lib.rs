@@ -4,6 +4,7 @@
 #![warn(missing_docs)]
 
 mod batch;
+mod plant;
 mod problem;
 mod recording;
 mod refusal;

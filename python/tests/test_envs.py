@@ -5,8 +5,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
-import fieldswarm
 from fieldswarm.envs import FieldEnv, FieldVectorEnv, SwarmEnv, SwarmVectorEnv
+from fieldswarm.plant import InProcess, Plant
 
 CRASH = ["crash,fraction=0.5,at=0.4"]
 
@@ -102,10 +102,11 @@ def test_sizes_faults_and_noise_are_drawn_for_every_episode():
 def test_agents_see_what_policies_read():
     env = SwarmEnv("heat-1d", frequencies=(1.0, 2.0))
     seen, _ = env.reset(seed=1)
-    simulation = env._patches.episodes.batch
-    errors = simulation.field[0, 3] - simulation.target[0, 3]
-    np.testing.assert_array_equal(seen["agent_3"][:8], errors[1:-1])
-    s = float(simulation.position[0, 3, 0])
+    batch = env._patches.episodes.batch
+    field, target = batch.fields()[0].astype(np.float32), batch.targets()[0]
+    s = float(batch.position[0, 3, 0])
+    cells = int(s * 99) + np.arange(-4, 4)
+    np.testing.assert_array_equal(seen["agent_3"][:8], (field - target)[cells])
     expected = [np.sin(np.pi * s), np.sin(2 * np.pi * s), np.cos(np.pi * s), np.cos(2 * np.pi * s)]
     np.testing.assert_allclose(seen["agent_3"][8:], expected, atol=1e-5)
 
@@ -141,12 +142,33 @@ def test_vector_forms_do_what_single_ones_do():
     assert (many._patches.episodes.taken == 0).all()
 
 
+class Growing(Plant):
+    """Ten times as hot with every step."""
+
+    def reset(self, episode):
+        self.field = episode.initial + 1e30
+        return self.field
+
+    def step(self, forcing, dt):
+        self.field = self.field * 100
+        return self.field
+
+
 def test_a_field_that_blows_up_ends_its_episode_and_no_other():
-    problem = fieldswarm.Problem("fkpp-1d")
-    env = SwarmVectorEnv(problem, 2, steps=5)
+    env = SwarmVectorEnv("heat-1d", 2, steps=100)
     env.reset(seed=1)
-    _, _, terminations, _, infos = env.step({})
-    assert not terminations["agent_0"].any() and infos == {}
+    batch = env._patches.episodes.batch
+    batch.reset([0], [1], [0], [8], [[]], plant=InProcess(Growing()))
+    failed = []
+    for _ in range(8):
+        _, rewards, terminations, _, infos = env.step({})
+        failures = infos.get("failure", {})
+        failed += failures.items()
+        assert np.isfinite(rewards["agent_0"]).all()
+        assert list(np.flatnonzero(terminations["agent_0"])) == list(failures)
+    # After that it begins anew, with a field that does not.
+    assert len(failed) == 1 and failed[0][0] == 0 and "no sensor can show" in failed[0][1]
+    assert np.isfinite(batch.fields()).all()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from hypothesis.extra import numpy as hnp
 
 import fieldswarm
 from fieldswarm import Problem, Simulation, _native
+
+FIELDS = Path(__file__).parents[2] / "examples/fields"
 
 
 def test_all_published_problems_step_and_score():
@@ -57,9 +60,12 @@ def test_the_same_seed_gives_the_same_bits():
 
 
 def test_files_describe_problems_too(tmp_path):
-    path = tmp_path / "line.toml"
-    with pytest.raises(ValueError, match=r"line\.toml"):
-        Problem(str(path))
+    simulation = Simulation(str(FIELDS / "excitable-tissue.toml"), steps=2)
+    simulation.step()
+    # Two fields, of which agents see one.
+    assert simulation.problem.fields == 2 and simulation.field.shape[0] == 2
+    with pytest.raises(ValueError, match=r"line\.toml: it cannot be read"):
+        Problem(str(tmp_path / "line.toml"))
 
 
 def test_problems_pickle_and_have_forms():
@@ -74,11 +80,11 @@ def test_problems_pickle_and_have_forms():
     ("make", "error", "words"),
     [
         (lambda: Problem("heat-3d"), ValueError, "no problem called 'heat-3d'"),
-        (lambda: Problem(3), TypeError, ""),
+        (lambda: Problem(3), TypeError, "str"),
         (lambda: Problem("heat-1d", grid="wide"), TypeError, "grid must be"),
         (lambda: Simulation("heat-1d", agents=0), ValueError, "0 agents"),
         (lambda: Simulation("heat-1d", agents=1 << 40), ValueError, "too many"),
-        (lambda: Simulation("heat-1d", agents=-1), OverflowError, ""),
+        (lambda: Simulation("heat-1d", agents=-1), OverflowError, "negative"),
         (lambda: Simulation("heat-1d", steps=0), ValueError, "0 steps"),
         (lambda: Simulation("heat-1d", window=1000), ValueError, "1000 cells"),
         (lambda: Simulation("heat-1d", wide=(7, 1)), ValueError, "does not divide"),
@@ -86,7 +92,7 @@ def test_problems_pickle_and_have_forms():
         (lambda: Simulation("heat-1d", faults=["clock,rate=0.1"]), ValueError, "clock"),
         (lambda: Simulation("heat-1d", set="nowhere.npy"), OSError, "nowhere.npy"),
         (lambda: Simulation("heat-1d", set="table", episode=10_000), ValueError, "10000"),
-        (lambda: fieldswarm.run("heat-1d", b"nonsense"), ValueError, ""),
+        (lambda: fieldswarm.run("heat-1d", b"nonsense"), ValueError, "that was given"),
         (lambda: fieldswarm.run("heat-1d", 3), TypeError, "policy must be"),
         (lambda: fieldswarm.run("heat-1d", controller="fuzzy"), ValueError, "fuzzy"),
         (

@@ -9,9 +9,10 @@ import textwrap
 import threading
 import time
 
-import fieldswarm
 import numpy as np
 import pytest
+
+import fieldswarm
 
 #: Seconds within which anything here ends, on any machine.
 PATIENCE = 120

@@ -52,6 +52,14 @@ pub struct Start<'a> {
     pub seed: u64,
 }
 
+/// What a plant must know of a problem, for one that is reached in another way than by [`open`]: the
+/// header of a hello, as JSON, and the array that follows it.
+pub fn described(problem: &Problem) -> (String, Vec<f64>) {
+    let hello = message::Hello::of(problem);
+    let hello = serde_json::to_string(&hello).expect("names, numbers and lists");
+    (hello, message::volumes(problem))
+}
+
 /// The problem's own solver.
 #[derive(Default)]
 pub struct BuiltIn {

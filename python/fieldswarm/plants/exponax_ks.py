@@ -61,9 +61,7 @@ class ExponaxKs(Plant):
         key = (self._length, self._points, dt)
         if key not in self._made:
             short = dt / self.substeps
-            etdrk = exponax.stepper.KuramotoSivashinskyConservative(
-                1, self._length, self._points, short, order=4
-            )
+            etdrk = exponax.stepper.KuramotoSivashinskyConservative(1, self._length, self._points, short, order=4)
 
             def substep(_: int, both: tuple[Any, Any]) -> tuple[Any, Any]:
                 field, forcing = both

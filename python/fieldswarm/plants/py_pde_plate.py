@@ -1,6 +1,6 @@
 """The heat plate of ``heat-2d`` on py-pde's Runge-Kutta solver::
 
-    agent-sim eval heat-2d --plant 'python -m fieldswarm.plants.py_pde_plate'
+agent-sim eval heat-2d --plant 'python -m fieldswarm.plants.py_pde_plate'
 """
 
 from __future__ import annotations
