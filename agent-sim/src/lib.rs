@@ -15,6 +15,7 @@
 //! 4. [`problem::metrics`]: the scores; [`trajectory`] and [`recording`]: what is kept of a run; [`report`]: the
 //!    pictures, [`table`] the figures in columns; [`mod@bench`]: how fast all this is. [`cli`]: all of it on the
 //!    command line, for the published problems or a user's own.
+//! 5. [`agents`]: agents without a run, for programs that have a field of their own.
 //!
 //! Three things hold everywhere. Nothing an agent can read depends on how many there are. The same
 //! seed gives the same trajectory to the last bit, whatever the number of threads. Agents work in
@@ -22,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agents;
 pub mod bench;
 pub mod cli;
 pub mod controller;
