@@ -22,12 +22,6 @@ pub fn entry(problem: &'static Problem) -> &'static Entry {
     }))
 }
 
-/// Errors beyond this are clamped by the agent: some times as far as the file expects any.
-pub fn error_limit(kit: &Kit) -> f32 {
-    let [low, high] = kit.described[kit.seen].range;
-    (8.0 * (high - low)) as f32
-}
-
 /// The usual settings in the units of the file, and what it says itself.
 fn settings(problem: &Problem, kit: &Kit) -> Settings {
     let [low, high] = kit.described[kit.seen].range;

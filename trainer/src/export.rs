@@ -1,27 +1,20 @@
 //! Freezing a trained policy into the blob that agents carry, and thawing one.
 
 use crate::checkpoint::Checkpoint;
-use crate::described;
 use crate::engine::Engine;
 use crate::entry::Entries;
 use crate::learn::Trainer;
 use crate::policy::{GAIN, LEAK, PolicyConfig, Shape, Sight};
 use agent_core::net::unpack_dense;
 use agent_core::policy::{
-    Activation, Channel, Dense, DenseWeights, Disc, Governor, Header, Limits, Memory, Network,
-    Norm, Policy, Provenance, Sensing, Text, Timing, encode,
+    Activation, Dense, DenseWeights, Governor, Header, Memory, Network, Norm, Policy, Provenance,
+    Sensing, Text, encode,
 };
 use anyhow::{Context, Result, anyhow, ensure};
+use artifacts::fitting;
 use artifacts::policy_file::{self, PolicyFile};
 use burn::tensor::Device;
 use problem::Problem;
-
-/// Errors beyond this are clamped by the agent: far outside anything seen in training, so that a
-/// broken sensor cannot overflow the sums.
-const ERROR_LIMIT: f32 = 1e3;
-/// Periods without input after which an agent holds its action, and after which it gives up.
-const LATE_PERIODS: u32 = 3;
-const FAIL_SAFE_PERIODS: u32 = 20;
 
 /// What exported policies get unless something else is asked for: eased outputs are whole again after
 /// at most 700 steps without overshoot.
@@ -209,29 +202,13 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
     let PolicyConfig { shape, sight } = config;
     let [b1, b2, t1, t2, fuse, head] = shape.layers();
     let list = |layers: [Dense; 2]| layers.into_iter().collect();
-    let period_us = problem.period_us();
-    let [low, high] = problem.reach.map(|corner| corner.map(|v| v as f32));
     let soft = |sizes| layer(sizes, Norm::Soft, Activation::Tanh);
     let plain = |sizes| layer(sizes, Norm::None, Activation::Tanh);
-    let limit = |max: f64| (max > 0.0).then_some(max as f32);
-    let channels: &[Channel] = match shape.axes {
-        1 => &[Channel::Error, Channel::Slope],
-        _ => &[Channel::Error],
-    };
-    let discs = problem.keep_out.iter().map(|disc| Disc {
-        centre: disc.centre.map(|x| x as f32),
-        radius: disc.radius as f32,
-    });
+    let usual = fitting::header(problem, sight.window);
     Ok(Header {
-        problem: Text::new(problem.name),
         sensing: Sensing {
-            axes: shape.axes as u8,
-            window: sight.window as u16,
-            target: problem.tracking,
-            channels: channels.iter().copied().collect(),
-            samples: sight.window as u16,
-            error_limit: problem.kit.map_or(ERROR_LIMIT, described::error_limit),
             wide: sight.wide.map(|cells| cells.map(|n| n as u8)),
+            ..usual.sensing
         },
         network: Network {
             branch: list([soft(b1), soft(b2)]),
@@ -246,27 +223,13 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
             }),
             ..Network::default()
         },
-        limits: Limits {
-            force: limit(problem.actuation.force_max),
-            velocity: limit(problem.actuation.velocity_max),
-            low,
-            high,
-            keep_out: discs.collect(),
-            ..Limits::default()
-        },
-        timing: Timing {
-            period_us,
-            late_us: LATE_PERIODS * period_us,
-            fail_safe_us: FAIL_SAFE_PERIODS * period_us,
-        },
-        workspace: 0,
         provenance: Provenance {
             tool: Text::new(concat!("trainer ", env!("CARGO_PKG_VERSION"))),
             revision: Text::new(option_env!("SOURCE_REVISION").unwrap_or("")),
             seed: training.seed,
             steps: training.steps,
         },
-        probe: None,
+        ..usual
     })
 }
 
