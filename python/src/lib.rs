@@ -10,6 +10,7 @@ mod recording;
 mod refusal;
 mod training;
 mod words;
+mod policy;
 
 use pyo3::prelude::*;
 
@@ -27,4 +28,5 @@ mod _native {
     use crate::recording::{Recording, run};
     #[pymodule_export]
     use crate::training::{Training, train};
+    use super::policy::{PyAgents, PyPolicy, blank_header};
 }
