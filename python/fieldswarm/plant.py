@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["PROTOCOL", "Episode", "Plant", "Problem", "ProtocolError", "serve"]
+__all__ = ["PROTOCOL", "Episode", "Plant", "ProblemFacts", "ProtocolError", "serve"]
 
 #: The version of the protocol that is spoken here.
 PROTOCOL = 1
@@ -42,7 +42,7 @@ class ProtocolError(Exception):
 
 
 @dataclass(frozen=True)
-class Problem:
+class ProblemFacts:
     """What there is to solve, as the simulator has it."""
 
     #: Its name: ``heat-2d``, or that of a file that describes a field.
@@ -105,7 +105,7 @@ class Problem:
 class Episode:
     """What a plant is told when a run begins."""
 
-    problem: Problem
+    problem: ProblemFacts
     #: The field to begin with.
     initial: Array
     #: Length of the steps to come.
@@ -117,8 +117,8 @@ class Episode:
 class Plant:
     """A field that can be put to a start and pushed on from there.
 
-    Fields and forcings are arrays of ``float64`` in the shapes :attr:`Problem.field_shape` and
-    :attr:`Problem.forcing_shape`, ``[x]`` or ``[x, y]`` where there is one field.
+    Fields and forcings are arrays of ``float64`` in the shapes :attr:`ProblemFacts.field_shape` and
+    :attr:`ProblemFacts.forcing_shape`, ``[x]`` or ``[x, y]`` where there is one field.
 
     >>> import numpy as np
     >>> class Cooling(Plant):
@@ -229,7 +229,7 @@ class _Conversation:
         self.plant = plant
         self.question = question
         self.answer = answer
-        self.problem: Problem | None = None
+        self.problem: ProblemFacts | None = None
         self.begun = False
 
     def hold(self) -> None:
@@ -267,7 +267,7 @@ class _Conversation:
             raise ProtocolError(f"{message!r} is no message that a plant knows")
         return True
 
-    def _hello(self, header: dict[str, Any]) -> Problem:
+    def _hello(self, header: dict[str, Any]) -> ProblemFacts:
         version = header.get("protocol")
         if version != PROTOCOL:
             raise ProtocolError(
@@ -279,17 +279,17 @@ class _Conversation:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProtocolError(f"the hello makes no sense: {error!r}") from error
 
-    def _reset(self, problem: Problem, header: dict[str, Any]) -> ArrayLike:
+    def _reset(self, problem: ProblemFacts, header: dict[str, Any]) -> ArrayLike:
         initial = self._array(header, (len(problem.fields), *problem.grid))
         initial = initial.reshape(problem.field_shape)
         episode = Episode(problem, initial, _number(header, "dt"), int(header.get("seed", 0)))
         return self.plant.reset(episode)
 
-    def _step(self, problem: Problem, header: dict[str, Any]) -> ArrayLike:
+    def _step(self, problem: ProblemFacts, header: dict[str, Any]) -> ArrayLike:
         forcing = self._array(header, (problem.components, *problem.grid))
         return self.plant.step(forcing.reshape(problem.forcing_shape), _number(header, "dt"))
 
-    def _field(self, problem: Problem, what: str, value: ArrayLike) -> None:
+    def _field(self, problem: ProblemFacts, what: str, value: ArrayLike) -> None:
         field = _checked(value, problem.field_shape, f"{self.plant.name}.{what}")
         shape = (len(problem.fields), *problem.grid)
         self._say({"message": "field", "shape": shape}, field)
@@ -334,9 +334,9 @@ class _Conversation:
             pass
 
 
-def _described(header: dict[str, Any], volumes: Array) -> Problem:
+def _described(header: dict[str, Any], volumes: Array) -> ProblemFacts:
     """The problem of a hello."""
-    return Problem(
+    return ProblemFacts(
         name=str(header["problem"]),
         variant=header["variant"],
         file=header["file"],
@@ -364,7 +364,7 @@ class InProcess:
         if not isinstance(plant, Plant):
             raise TypeError(f"plant must be a fieldswarm.plant.Plant, not {type(plant).__name__}")
         self.plant = plant
-        self.problem: Problem | None = None
+        self.problem: ProblemFacts | None = None
 
     def reset(self, hello: str, volumes: Array, initial: Array, dt: float, seed: int) -> Array:
         """Begin an episode of the problem that a hello describes; the field that it begins with."""

@@ -5,12 +5,12 @@
 
 mod batch;
 mod plant;
+mod policy;
 mod problem;
 mod recording;
 mod refusal;
 mod training;
 mod words;
-mod policy;
 
 use pyo3::prelude::*;
 
@@ -28,5 +28,6 @@ mod _native {
     use crate::recording::{Recording, run};
     #[pymodule_export]
     use crate::training::{Training, train};
-    use super::policy::{PyAgents, PyPolicy, blank_header};
+    #[pymodule_export]
+    use crate::policy::{PyAgents, PyPolicy, blank_header};
 }

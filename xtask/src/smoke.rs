@@ -295,6 +295,21 @@ const COMMANDS: &[(&str, Smoke)] = &[
         // A software driver takes minutes for a batch.
         Needs("a GPU"),
     ),
+    // docs/plants.md
+    (
+        "cargo run --release -p agent-sim -- run heat-2d --plant 'python -m \
+         fieldswarm.plants.py_pde_plate'",
+        Stage("Python tests"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- eval ks-1d --plant 'python -m \
+         fieldswarm.plants.exponax_ks'",
+        Stage("Python tests"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- run my-plate.toml --plant tcp=10.0.0.7:4242",
+        Needs("a program that listens"),
+    ),
     // docs/own-field.md
     ("cargo run --release -p agent-sim -- new my-plate", With("")),
     (
