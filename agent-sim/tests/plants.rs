@@ -273,6 +273,35 @@ fn a_plant_is_told_what_it_has_to_solve() {
     assert_eq!(told[12].0, json!({ "message": "bye" }));
 }
 
+/// One connection serves several problems: each is said when it comes.
+#[test]
+fn a_plant_is_told_when_the_problem_changes() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let address = peer(move |header, _| match header["message"].as_str().unwrap() {
+        "hello" => {
+            tell.send(header["variant"].clone()).unwrap();
+            Turn::Say(hello())
+        }
+        "bye" => Turn::Leave(Vec::new()),
+        _ => Turn::Say(field(&[1, 100], &[0.5; 100])),
+    });
+    let problem = heat_1d::PROBLEM;
+    let variant = problem.with_variant("true-spacing").unwrap();
+    let plant = plant::open(&address, PATIENCE, &problem).unwrap();
+    let mut lent = plant.lend();
+    for problem in [&problem, &problem, &variant, &variant] {
+        let start = Start {
+            problem,
+            parts: 1,
+            seed: 0,
+        };
+        lent.reset(&start, &mut [0.0; 100]).unwrap();
+    }
+    drop((lent, plant));
+    let told: Vec<Value> = told.iter().collect();
+    assert_eq!(told, [json!(null), json!("true-spacing")]);
+}
+
 #[test]
 fn a_plant_that_leaves_is_said_to_have_stopped() {
     let (step, error) = failure(&failing(4, || Turn::Leave(Vec::new())), PATIENCE);
@@ -430,6 +459,7 @@ fn commands_that_fail_are_shown_with_their_last_words() {
         ("cat", &["800 bytes", "after its answer to the hello"]),
         ("echo starting up; cat > /dev/null", &["starting up"]),
         ("yes", &["'y'", "no message"]),
+        ("exec 0<&-; sleep 1000", &["closed the line", "hello"]),
         ("tr -d '\\n' < /dev/zero", &["65536 bytes"]),
     ] {
         let error = plant::open(&command.parse().unwrap(), PATIENCE, &heat_1d::PROBLEM);

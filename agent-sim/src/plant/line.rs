@@ -17,7 +17,7 @@ pub const LONGEST_LINE: usize = 1 << 16;
 const TAIL: usize = 2048;
 const TAIL_LINES: usize = 12;
 
-/// How long the last words of a plant that has ended are waited for.
+/// How long the last words of a plant that has ended, or takes no more, are waited for.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Why nothing more came or went.
@@ -37,6 +37,8 @@ pub enum Trouble {
 pub struct Line {
     /// None once it is closed.
     to: Option<File>,
+    /// Until when a plant that takes no more may say why.
+    refusing: Option<Instant>,
     from: File,
     /// Standard error; none if there is none, or it was closed.
     errors: Option<File>,
@@ -63,6 +65,7 @@ impl Line {
         }
         Ok(Self {
             to: Some(to.into()),
+            refusing: None,
             from: from.into(),
             errors: errors.map(File::from),
             said: VecDeque::new(),
@@ -88,7 +91,7 @@ impl Line {
                             self.take()?;
                         }
                     }
-                    ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => self.close(),
+                    ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => self.refuse(),
                     _ => return Err(Trouble::Broken(error)),
                 },
             }
@@ -99,6 +102,12 @@ impl Line {
     /// No more is sent, and the plant finds out.
     pub fn close(&mut self) {
         self.to = None;
+    }
+
+    /// The plant takes no more.
+    fn refuse(&mut self) {
+        self.to = None;
+        self.refusing = Some(Instant::now() + GRACE);
     }
 
     /// The next line, without its end.
@@ -190,34 +199,47 @@ impl Line {
     /// besides is heard on the way, so that nobody waits for being heard.
     fn wait(&mut self, wanted: bool, deadline: Instant) -> Result<Ready, Trouble> {
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let until = self.refusing.map_or(deadline, |end| end.min(deadline));
+            let left = until.saturating_duration_since(Instant::now());
+            let late = match self.refusing {
+                None => Trouble::Late,
+                Some(_) => Trouble::Closed,
+            };
             let mut ends = vec![PollFd::new(&self.from, PollFlags::IN)];
             let errors = self.errors.as_ref().map(|errors| {
                 ends.push(PollFd::new(errors, PollFlags::IN));
                 ends.len() - 1
             });
-            let to = self.to.as_ref().filter(|_| wanted).map(|to| {
-                ends.push(PollFd::new(to, PollFlags::OUT));
+            // That it is closed is said unasked.
+            let room = match wanted {
+                true => PollFlags::OUT,
+                false => PollFlags::empty(),
+            };
+            let to = self.to.as_ref().map(|to| {
+                ends.push(PollFd::new(to, room));
                 ends.len() - 1
             });
             match poll(&mut ends, Some(&timespec(left))) {
-                Ok(0) if left.is_zero() => return Err(Trouble::Late),
+                Ok(0) if left.is_zero() => return Err(late),
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(Trouble::Broken(error.into())),
             }
             let is_ready = |end: usize| !ends[end].revents().is_empty();
             let ready = Ready {
                 from: is_ready(0),
-                to: to.is_some_and(is_ready),
+                to: wanted && to.is_some_and(is_ready),
             };
+            let refused = to.is_some_and(|to| ends[to].revents().contains(PollFlags::ERR));
             if errors.is_some_and(is_ready) {
                 self.hear(Instant::now());
             }
             if ready.from || ready.to {
                 return Ok(ready);
             }
-            if left.is_zero() {
-                return Err(Trouble::Late);
+            if refused {
+                self.refuse();
+            } else if left.is_zero() {
+                return Err(late);
             }
         }
     }

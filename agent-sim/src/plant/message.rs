@@ -92,6 +92,16 @@ impl Hello {
     }
 }
 
+/// What a plant is told of a problem, as the hello of the protocol: JSON.
+pub fn facts(problem: &Problem) -> String {
+    header(&Question::Hello(Box::new(Hello::of(problem))))
+}
+
+/// A header as a line without its end.
+pub fn header(question: &Question<'_>) -> String {
+    serde_json::to_string(question).expect("names, numbers and lists")
+}
+
 /// Each node's share of a full volume: less on walls, none where something was cut out.
 pub fn volumes(problem: &Problem) -> Vec<f64> {
     let domain = match problem.kit {

@@ -19,6 +19,7 @@ mod shared;
 
 pub use address::{Address, BadAddress};
 pub use error::{LastWords, PlantError};
+pub use message::{facts, volumes};
 pub use remote::{PATIENCE, open};
 pub use shared::Shared;
 

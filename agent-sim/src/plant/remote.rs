@@ -3,7 +3,7 @@
 use super::address::Address;
 use super::child::{Child, Ends};
 use super::line::{LONGEST_LINE, Line, Trouble};
-use super::message::{Answer, Hello, PROTOCOL, Question, volumes};
+use super::message::{Answer, PROTOCOL, Question, facts, header, volumes};
 use super::{LastWords, Plant, PlantError, Shared, Start};
 use node_link::plain;
 use problem::Problem;
@@ -127,8 +127,7 @@ struct Remote {
 impl Remote {
     /// Says what the problem is, unless that is known; returns what the plant calls itself.
     fn agree(&mut self, problem: &Problem) -> Result<String, PlantError> {
-        let hello = Question::Hello(Box::new(Hello::of(problem)));
-        let facts = header(&hello);
+        let facts = facts(problem);
         if facts == self.facts {
             return Ok(String::new());
         }
@@ -342,10 +341,6 @@ impl Drop for Remote {
             self.line.ends(deadline);
         }
     }
-}
-
-fn header(question: &Question<'_>) -> String {
-    serde_json::to_string(question).expect("names, numbers and lists")
 }
 
 fn in_words(shape: &[usize]) -> String {
