@@ -127,9 +127,7 @@ def deeponet(
     if memory:
         network["memory"] = {"floats": int(memory), "leak": 0.05, "gain": 0.2}
     network["fusion"], network["encoding"], network["flatten"] = fusion, weights, flatten
-    limits["governor"] = (
-        {key: float(value) for key, value in governor.items()} if governor else None
-    )
+    limits["governor"] = {key: float(value) for key, value in governor.items()} if governor else None
     inputs = len(sensing["channels"])
     for layer in convolutions:
         outputs = int(layer["outputs"])
@@ -147,9 +145,7 @@ def deeponet(
     def chain(inputs: int, lengths: Sequence[int], norm: str) -> list[dict[str, Any]]:
         layers = []
         for outputs in lengths:
-            layers.append(
-                {"inputs": inputs, "outputs": int(outputs), "norm": norm, "activation": activation}
-            )
+            layers.append({"inputs": inputs, "outputs": int(outputs), "norm": norm, "activation": activation})
             inputs = int(outputs)
         return layers
 
@@ -219,9 +215,7 @@ def from_flax(parameters: Mapping[str, Any], design: Design) -> Policy:
     parts: dict[str, dict[str, dict[str, np.ndarray]]] = {}
     for part, layers in tree.items():
         if not isinstance(layers, Mapping):
-            raise TypeError(
-                f"'{part}' has no layers: give kernels and biases below branch, trunk and head"
-            )
+            raise TypeError(f"'{part}' has no layers: give kernels and biases below branch, trunk and head")
         if "kernel" in layers:
             layers = {"0": layers}
         for name in sorted(layers, key=_number):
@@ -255,11 +249,7 @@ def _numbered(
             weight = kinds.get("weight")
             if weight is not None and "bias" not in kinds:
                 arrays[f"{part}.{k}.bias"] = np.zeros(weight.shape[-1], np.float32)
-    if (
-        not channels_last
-        and design.header["network"]["convolutions"]
-        and "branch.0.weight" in arrays
-    ):
+    if not channels_last and design.header["network"]["convolutions"] and "branch.0.weight" in arrays:
         arrays["branch.0.weight"] = _cells_first(arrays["branch.0.weight"], design)
     return arrays
 
@@ -292,7 +282,5 @@ def _to_numpy(name: str, tensor: Any) -> np.ndarray:
         tensor = tensor.detach().cpu().numpy()
     array = np.asarray(tensor)
     if array.dtype.kind != "f":
-        raise TypeError(
-            f"'{name}' has elements of {array.dtype}; weights are floating-point numbers"
-        )
+        raise TypeError(f"'{name}' has elements of {array.dtype}; weights are floating-point numbers")
     return array.astype(np.float32)

@@ -23,11 +23,11 @@ mod _native {
     #[pymodule_export]
     use crate::batch::Batch;
     #[pymodule_export]
+    use crate::policy::{PyAgents, PyPolicy, blank_header};
+    #[pymodule_export]
     use crate::problem::{PyProblem, problems};
     #[pymodule_export]
     use crate::recording::{Recording, run};
     #[pymodule_export]
     use crate::training::{Training, train};
-    #[pymodule_export]
-    use crate::policy::{PyAgents, PyPolicy, blank_header};
 }

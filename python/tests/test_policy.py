@@ -102,9 +102,7 @@ def noise_between_walls(header, random):
 
     def noise(shape):
         count = int(np.prod(shape))
-        return np.array([np.float32(3) * random.next() for _ in range(count)], np.float32).reshape(
-            shape
-        )
+        return np.array([np.float32(3) * random.next() for _ in range(count)], np.float32).reshape(shape)
 
     observation = {"inside": inside}
     for name in ("field", "target") if sensing["target"] else ("field",):
@@ -199,10 +197,7 @@ def test_an_agent_does_alone_what_it_does_among_others(path):
         axes = policy.header["sensing"]["axes"]
         assert actions.shape == (18, 1 + axes) and actions.dtype == np.float32
         for agent, one in enumerate(alone):
-            own = {
-                k: v if k.startswith("wide") else v[agent : agent + 1]
-                for k, v in observation.items()
-            }
+            own = {k: v if k.startswith("wide") else v[agent : agent + 1] for k, v in observation.items()}
             assert one.act(own).tobytes() == actions[agent : agent + 1].tobytes()
         if step == 0:
             assert policy.act(observation).tobytes() == actions.tobytes()
@@ -292,9 +287,7 @@ def test_a_policy_of_int8_weights_comes_back_too():
 
 
 def test_a_design_takes_numbers_of_numpy_torch_and_flax_and_makes_the_same_policy():
-    design = build.deeponet(
-        "heat-1d", branch=[16, 8], trunk=[8], head=[8], window=10, norm="soft", memory=2
-    )
+    design = build.deeponet("heat-1d", branch=[16, 8], trunk=[8], head=[8], window=10, norm="soft", memory=2)
     rng = np.random.default_rng(3)
     arrays = {name: rng.normal(0, 0.3, shape) for name, shape in design.shapes.items()}
     policy = design.policy(arrays)

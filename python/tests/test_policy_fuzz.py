@@ -15,9 +15,7 @@ ARRAYS, HEADER = HEAT.to_arrays()
 KINDS = (TypeError, ValueError, OverflowError)
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
 ANY_ARRAY = arrays_of.arrays(
@@ -84,13 +82,7 @@ def test_any_number_is_refused_or_kept(name, at, value):
 def places(tree, path=()):
     """Every place in nested mappings and lists."""
     yield path
-    items = (
-        tree.items()
-        if isinstance(tree, dict)
-        else enumerate(tree)
-        if isinstance(tree, list)
-        else ()
-    )
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, value in items:
         yield from places(value, (*path, key))
 

@@ -165,9 +165,9 @@ def test_runs_that_are_there_are_kept(tmp_path):
     with pytest.raises(OSError, match="is being written to by"):
         small(tmp_path, overwrite=True)
     running.stop(PATIENCE)
-    with pytest.raises(FileExistsError, match="resume=True .* overwrite=True"):
+    with pytest.raises(FileExistsError, match=r"resume=True .* overwrite=True"):
         small(tmp_path)
-    with pytest.raises(ValueError, match="batch 2, not 5.*overwrite=True"):
+    with pytest.raises(ValueError, match=r"batch 2, not 5.*overwrite=True"):
         small(tmp_path, resume=True, batch=5)
     with pytest.raises(ValueError, match=r"already has \d+ steps; give more with steps"):
         small(tmp_path, resume=True, steps=1)
