@@ -3,7 +3,7 @@
 //! # Modules
 //!
 //! [`policy_file`]: the blobs that agents run; [`arrays`]: the same as arrays and words, for who trains
-//! elsewhere; [`fitting`]: what of one follows from its problem; [`output`]: files that are either there and whole, or
+//! elsewhere; [`fitting`]: what of one follows from its problem; [`import`](mod@import): networks that other programs wrote; [`output`]: files that are either there and whole, or
 //! not there; [`lock`]: folders that one program writes to at a time; [`seal`]: what is kept from run to
 //! run and not believed blindly; [`observation`]: what an agent was shown.
 //!
@@ -13,6 +13,7 @@
 
 pub mod arrays;
 pub mod fitting;
+pub mod import;
 pub mod lock;
 pub mod observation;
 pub mod output;

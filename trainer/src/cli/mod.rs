@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod import;
 mod oracle;
 mod progress;
 mod step;
@@ -35,6 +36,7 @@ Examples:
   trainer check my-plate.toml                        its gradient, expected time and size
   trainer export runs/heat-1d/best -o my.policy      freeze the best policy for agents
   trainer export my.policy --weights int8 -o small.policy   a third of the size
+  trainer import net.onnx --problem heat-1d -o my.policy   a network that was trained elsewhere
   trainer inspect my.policy                          what is in it
   trainer step my.policy                             what it makes of its own probe
   trainer oracle heat-1d                             what could be reached at best
@@ -71,6 +73,8 @@ enum Command {
         #[arg(long, value_name = "GROWTH[,BAND]|off", value_parser = governing)]
         governor: Option<Governing>,
     },
+    /// Make a policy of a network that was trained elsewhere: ONNX or safetensors.
+    Import(import::Arguments),
     /// Print what a policy blob holds.
     #[command(after_help = "Example:\n  trainer inspect my.policy")]
     Inspect {
@@ -126,6 +130,7 @@ pub fn knows(word: &str) -> bool {
 fn carry_out(command: Command, entries: &Entries) -> Result<()> {
     match command {
         Command::Train(arguments) => train::run(&arguments, entries),
+        Command::Import(arguments) => import::run(&arguments, entries),
         Command::Step(arguments) => step::run(&arguments),
         Command::Oracle(arguments) => oracle::run(arguments, entries),
         Command::Check(arguments) => check::run(&arguments, entries),
