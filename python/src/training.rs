@@ -1,10 +1,12 @@
 //! The trainer, started, watched and stopped from Python. It runs on threads of its own that know nothing of
 //! the interpreter: here are settings on their way in and curves on their way out.
 
+use crate::policy::PyPolicy;
 use crate::problem::PyProblem;
 use crate::words::{exception, in_keywords};
 use agent_sim::scenario::Scenario;
 use artifacts::output::write_whole;
+use artifacts::policy_file::PolicyFile;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyTimeoutError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -12,6 +14,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trainer::background::{self, Background, Ended, View};
 use trainer::checkpoint::Checkpoint;
@@ -465,14 +468,22 @@ impl Training {
         }
     }
 
+    /// The policy, to run it or to take its arrays.
+    ///
+    /// Args:
+    ///     which: ``"best"``, that of the best validation, or ``"latest"``, that of the last checkpoint.
+    #[pyo3(signature = (which="best"))]
+    fn policy(&self, py: Python<'_>, which: &str) -> PyResult<PyPolicy> {
+        Ok(PyPolicy(Arc::new(self.frozen(py, which)?)))
+    }
+
     /// The policy as agents read it: a blob, bit for bit that of ``trainer export``.
     ///
     /// Args:
     ///     which: ``"best"``, that of the best validation, or ``"latest"``, that of the last checkpoint.
     #[pyo3(signature = (which="best"))]
     fn blob<'py>(&self, py: Python<'py>, which: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let blob = self.frozen(py, which)?;
-        Ok(PyBytes::new(py, &blob))
+        Ok(PyBytes::new(py, self.frozen(py, which)?.bytes()))
     }
 
     /// Write the policy to a file, bit for bit as ``trainer export`` does.
@@ -492,8 +503,8 @@ impl Training {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (name, value) = ("path", &path);
         let file = Given { name, value }.path()?;
-        let blob = self.frozen(py, which)?;
-        py.detach(|| write_whole(&file, &blob))
+        let policy = self.frozen(py, which)?;
+        py.detach(|| write_whole(&file, policy.bytes()))
             .map_err(|error| exception(&error.of("path").into(), PyRuntimeError::new_err))?;
         Ok(path)
     }
@@ -533,7 +544,7 @@ impl Training {
         }
     }
 
-    fn frozen(&self, py: Python<'_>, which: &str) -> PyResult<Vec<u8>> {
+    fn frozen(&self, py: Python<'_>, which: &str) -> PyResult<PolicyFile> {
         if !["best", "latest"].contains(&which) {
             return Err(PyValueError::new_err(format!(
                 "there is no '{which}' policy; which is \"best\" or \"latest\""
@@ -550,8 +561,7 @@ impl Training {
         let frozen = py.detach(|| {
             let entries = Entries::new(std::slice::from_ref(&self.entry))?;
             let checkpoint = Checkpoint::load(&file)?;
-            let blob = export::usual(checkpoint, &entries, file.display().to_string())?;
-            anyhow::Ok(blob.bytes().to_vec())
+            export::usual(checkpoint, &entries, file.display().to_string())
         });
         frozen.map_err(|error| exception(&error, PyRuntimeError::new_err))
     }
