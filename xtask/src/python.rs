@@ -113,7 +113,8 @@ impl Environment {
                 "-q",
                 "--durations=5",
             ])
-            .arg("python/tests")
+            // Examples in docstrings are tests too.
+            .args(["--doctest-modules", "--pyargs", "fieldswarm", "python/tests"])
             .env("AGENT_SIM", built().join("release/agent-sim"));
         succeed(&mut tests)
     }
