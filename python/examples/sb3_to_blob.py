@@ -34,9 +34,7 @@ class SharedSwarm(VecEnv):
 
     def __init__(self, problem: str, envs: int, agents: int):
         """Begin `envs` swarms of `agents` agents."""
-        self.swarms = SwarmVectorEnv(
-            problem, envs, agents=agents, frequencies=FREQUENCIES, reward="error"
-        )
+        self.swarms = SwarmVectorEnv(problem, envs, agents=agents, frequencies=FREQUENCIES, reward="error")
         self.size = (envs, agents)
         one = self.swarms.possible_agents[0]
         seen = self.swarms.single_observation_space(one)
@@ -105,9 +103,7 @@ def to_policy(model: PPO) -> fieldswarm.Policy:
     layers = [*hidden, model.policy.action_net]
     lengths = [layer.out_features for layer in hidden]
     waves = 2 * fieldswarm.Problem(PROBLEM).axes * len(FREQUENCIES)
-    design = deeponet(
-        PROBLEM, channels=["error"], branch=[], trunk=[waves], head=lengths, frequencies=FREQUENCIES
-    )
+    design = deeponet(PROBLEM, channels=["error"], branch=[], trunk=[waves], head=lengths, frequencies=FREQUENCIES)
     design.header["network"]["trunk"][0]["activation"] = "identity"
     arrays = {"trunk.0.weight": np.eye(waves), "trunk.0.bias": np.zeros(waves)}
     for k, layer in enumerate(layers):

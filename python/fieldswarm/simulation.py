@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _native
-from ._native import Problem, Recording
+from ._native import Policy, Problem, Recording
 from .plant import InProcess, Plant
 
 
@@ -75,6 +75,7 @@ class Simulation:
         steps: int | None = None,
         window: int | None = None,
         wide: tuple[int, int] | None = None,
+        policy: Policy | None = None,
         plant: Plant | None = None,
     ):
         """Begin an episode.
@@ -89,14 +90,22 @@ class Simulation:
             steps: of the episode, of which faults' times are shares; the problem's if not given.
             window: cells that agents see along an axis; as published if not given.
             wide: cells of a coarse picture of the whole field, for policies that ask for one.
+            policy: shows agents what this one asks for, in place of `window` and `wide`: then
+                `policy.agents(n).act(simulation.observation)` are actions.
             plant: computes the field in place of the built-in solver; see `fieldswarm.plant`.
         """
         self.problem = as_problem(problem)
         count = self.problem.agents if agents is None else agents
+        if policy is not None:
+            sensing = policy.header["sensing"]
+            window, wide = sensing["window"], sensing["wide"]
         self._batch = _native.Batch(self.problem, 1, count, steps=steps, window=window, wide=wide)
         self._start = ([seed], [episode], [count], [list(faults)])
         self._set = set
         self._plant = None if plant is None else InProcess(plant)
+        # Of a force and velocities, those that agents have.
+        force, axes = self.problem.force_max > 0, self.problem.axes
+        self._driven = [0] * force + list(range(1, 1 + axes)) * (self.problem.velocity_max > 0)
         self._orders = np.zeros((1, count, self._batch.order_size), np.float32)
         self._views = {
             name: read_only(getattr(self._batch, name)[0])
@@ -113,8 +122,8 @@ class Simulation:
         """One control interval.
 
         Args:
-            actions: (agents, numbers): the force, if agents have one, then their velocities, if they move, in
-                the problem's units; actuators cut them to what they can do. Nothing: agents rest.
+            actions: (agents, 1 + axes): the force, then a velocity along each axis, in the problem's units, as
+                `Agents.act` gives them; actuators cut them to what they can do. Nothing: agents rest.
         """
         if actions is None:
             self._orders[:] = 0
@@ -122,12 +131,12 @@ class Simulation:
             given = np.asarray(actions)
             if given.dtype.kind not in "fiu":
                 raise TypeError(f"actions must be real numbers, not {given.dtype}")
-            if given.shape != self._orders.shape[1:]:
+            shape = (self._orders.shape[1], 1 + self.problem.axes)
+            if given.shape != shape:
                 raise ValueError(
-                    f"actions must have the shape {self._orders.shape[1:]} "
-                    f"(agents, {' and '.join(self.action_names)}), not {given.shape}"
+                    f"actions must have the shape {shape} (agents, force and velocities), not {given.shape}"
                 )
-            self._orders[0] = given
+            self._orders[0] = given[:, self._driven]
         if failure := self._batch.failure(0):
             raise RuntimeError(f"the run has ended: {failure}; reset it to begin again")
         failures = self._batch.step(self._orders)
@@ -137,13 +146,6 @@ class Simulation:
     def kill(self, agent: int) -> None:
         """End an agent for the rest of the episode."""
         self._batch.kill(0, agent)
-
-    @property
-    def action_names(self) -> list[str]:
-        """What the numbers of an action are."""
-        force = ["force"] if self.problem.force_max > 0 else []
-        axes = range(self.problem.axes if self.problem.velocity_max > 0 else 0)
-        return force + [f"velocity {axis}" for axis in axes]
 
     @property
     def observation(self) -> Mapping[str, NDArray[Any]]:
