@@ -206,6 +206,7 @@ def run(
     episode: int = 0,
     set: str = "fresh",
     faults: Sequence[str] = (),
+    plant: Any = None,
 ) -> Recording: ...
 
 class Batch:

@@ -221,6 +221,7 @@ def run(
     episode: int = 0,
     set: str = "fresh",
     faults: Iterable[str] = (),
+    plant: Plant | None = None,
 ) -> Recording:
     """Run a whole episode with agents that decide by themselves, as `agent-sim run` does.
 
@@ -229,7 +230,7 @@ def run(
         policy: a `Policy` or its bytes; the shipped one if there is one and nothing else is asked for.
         controller: "policy", "proportional" or "none".
         gain: of proportional feedback.
-        agents, steps, seed, episode, set, faults: as for `Simulation`.
+        agents, steps, seed, episode, set, faults, plant: as for `Simulation`.
 
     >>> import fieldswarm
     >>> fieldswarm.run("heat-1d", seed=1).score["headline"] < 1e-4
@@ -249,4 +250,5 @@ def run(
         episode=episode,
         set=set,
         faults=list(faults),
+        plant=None if plant is None else InProcess(plant),
     )

@@ -1,9 +1,11 @@
 //! Whole episodes, with the agents inside.
 
+use crate::plant::PyPlant;
 use crate::problem::{PyProblem, shaped};
 use crate::refusal::{bad_input, failed};
 use agent_sim::controller::Experiment;
 use agent_sim::fault::Fault;
+use agent_sim::plant::Shared;
 use agent_sim::recording::Recording as Run;
 use agent_sim::scenario::{ControllerKind, Scenario};
 use artifacts::policy_file::PolicyFile;
@@ -32,9 +34,9 @@ pub struct Recording {
 }
 
 /// Runs an episode with agents that decide by themselves: those of `policy` (a blob's bytes), or
-/// proportional feedback, or nobody.
+/// proportional feedback, or nobody. `plant`, a `fieldswarm.plant.InProcess`, computes the field.
 #[pyfunction]
-#[pyo3(signature = (problem, *, policy=None, controller=None, gain=None, agents=None, steps=None, seed=0, episode=0, set="fresh", faults=Vec::new()))]
+#[pyo3(signature = (problem, *, policy=None, controller=None, gain=None, agents=None, steps=None, seed=0, episode=0, set="fresh", faults=Vec::new(), plant=None))]
 #[expect(clippy::too_many_arguments)]
 pub fn run(
     py: Python<'_>,
@@ -48,6 +50,7 @@ pub fn run(
     episode: usize,
     set: &str,
     faults: Vec<String>,
+    plant: Option<Py<PyAny>>,
 ) -> PyResult<Recording> {
     let kind = controller.map(kind).transpose()?;
     let scenario = Scenario {
@@ -78,9 +81,13 @@ pub fn run(
         team.policy = Some(file);
     }
     let episode = scenario.episode(&team).map_err(bad_input)?;
+    let plant = plant.map(|plant| Shared::new("given", PyPlant::new(plant)));
     let made = py.detach(|| {
         let policy = team.parsed_policy();
-        let experiment: Experiment<'_> = team.experiment(policy.as_ref());
+        let experiment = Experiment {
+            plant: plant.as_ref(),
+            ..team.experiment(policy.as_ref())
+        };
         Run::make(&experiment, None, &episode, || ())
     });
     let run = made.map_err(failed)?;

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fieldswarm import Simulation
+from fieldswarm import Simulation, run
 from fieldswarm.plant import Plant
 
 
@@ -33,6 +33,18 @@ def test_a_solver_in_python_gives_the_built_in_field():
         theirs.step(actions)
     np.testing.assert_allclose(theirs.field, ours.field, atol=1e-10)
     assert theirs.score["headline"] == pytest.approx(ours.score["headline"])
+
+
+def test_agents_of_a_policy_are_run_on_it():
+    ours, theirs = run("heat-1d", seed=2), run("heat-1d", seed=2, plant=Rod())
+    np.testing.assert_allclose(theirs.errors, ours.errors, atol=1e-8)
+
+    class Torn(Rod):
+        def step(self, forcing, dt):
+            raise OverflowError("the mesh is torn")
+
+    with pytest.raises(RuntimeError, match=r"step 1.*OverflowError: the mesh is torn"):
+        run("heat-1d", plant=Torn())
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ mod shared;
 
 pub use address::{Address, BadAddress};
 pub use error::{LastWords, PlantError};
-pub use message::{facts, volumes};
 pub use remote::{PATIENCE, open};
 pub use shared::Shared;
 
@@ -56,9 +55,7 @@ pub struct Start<'a> {
 /// What a plant must know of a problem, for one that is reached in another way than by [`open`]: the
 /// header of a hello, as JSON, and the array that follows it.
 pub fn described(problem: &Problem) -> (String, Vec<f64>) {
-    let hello = message::Hello::of(problem);
-    let hello = serde_json::to_string(&hello).expect("names, numbers and lists");
-    (hello, message::volumes(problem))
+    (message::facts(problem), message::volumes(problem))
 }
 
 /// The problem's own solver.
