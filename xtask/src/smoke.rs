@@ -226,6 +226,21 @@ const COMMANDS: &[(&str, Smoke)] = &[
         "trainer step my.policy --patch patch.npy --position 0.4",
         Stage("tests: training"),
     ),
+    // docs/import.md
+    (
+        "trainer import net.onnx --problem heat-1d -o my.policy",
+        As(
+            "trainer import FILES/../../../artifacts/tests/networks/line.onnx --problem heat-1d \
+            --window 8 -o imported.policy",
+        ),
+    ),
+    (
+        "trainer import net.safetensors --problem heat-1d --window 12 --activation relu -o my.policy",
+        As(
+            "trainer import FILES/../../../artifacts/tests/networks/line.safetensors --problem heat-1d \
+            --window 8 --activation relu -o imported.policy",
+        ),
+    ),
     // docs/simulator.md
     (
         "agent-sim run fkpp-1d --physics nu=0.001,rho=5",

@@ -17,11 +17,21 @@ HERE = Path(__file__).parent
 
 
 def export(net, inputs, names, path):
-    options = {"input_names": names, "output_names": ["actions"], "external_data": False}
+    options = {
+        "input_names": names,
+        "output_names": ["actions"],
+        "external_data": False,
+    }
     torch.onnx.export(net.eval(), inputs, HERE / path, dynamo=True, **options)
     # Where in whose files its operators come from.
     model = onnx.load(HERE / path)
-    for thing in [model, model.graph, *model.graph.node, *model.graph.input, *model.graph.output]:
+    for thing in [
+        model,
+        model.graph,
+        *model.graph.node,
+        *model.graph.input,
+        *model.graph.output,
+    ]:
         del thing.metadata_props[:]
         thing.doc_string = ""
     for thing in [*model.graph.value_info, *model.graph.initializer]:
@@ -80,8 +90,18 @@ class Foreign(nn.Module):
 def by_hand(path):
     """For heat-1d with a window of 8: MatMul and Add, the trunk first, layers multiplied."""
     rng = np.random.default_rng(4)
-    shapes = {"b0": (16, 8), "b0b": (8,), "t0": (8, 8), "t0b": (8,), "h0": (8, 2), "h0b": (2,)}
-    arrays = {name: rng.normal(0, 0.5, shape).astype(np.float32) for name, shape in shapes.items()}
+    shapes = {
+        "b0": (16, 8),
+        "b0b": (8,),
+        "t0": (8, 8),
+        "t0b": (8,),
+        "h0": (8, 2),
+        "h0b": (2,),
+    }
+    arrays = {
+        name: rng.normal(0, 0.5, shape).astype(np.float32)
+        for name, shape in shapes.items()
+    }
 
     def node(operator, inputs, output, **settings):
         return helper.make_node(operator, inputs, [output], **settings)
@@ -114,7 +134,12 @@ def by_hand(path):
 def main():
     torch.manual_seed(1)
     line = Line()
-    export(line, (torch.zeros(1, 16), torch.zeros(1, 8)), ["observation", "waves"], "line.onnx")
+    export(
+        line,
+        (torch.zeros(1, 16), torch.zeros(1, 8)),
+        ["observation", "waves"],
+        "line.onnx",
+    )
     export(Plane(), (torch.zeros(1, 1, 8, 8),), ["observation"], "plane.onnx")
     export(Foreign(), (torch.zeros(1, 16),), ["observation"], "sigmoid.onnx")
     by_hand("by-hand.onnx")
