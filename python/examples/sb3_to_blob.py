@@ -24,6 +24,7 @@ from fieldswarm.envs import SwarmVectorEnv
 
 PROBLEM = "heat-1d"
 FREQUENCIES = (1.0,)
+WINDOW = 20
 
 
 class SharedSwarm(VecEnv):
@@ -34,7 +35,14 @@ class SharedSwarm(VecEnv):
 
     def __init__(self, problem: str, envs: int, agents: int):
         """Begin `envs` swarms of `agents` agents."""
-        self.swarms = SwarmVectorEnv(problem, envs, agents=agents, frequencies=FREQUENCIES, reward="error")
+        self.swarms = SwarmVectorEnv(
+            problem,
+            envs,
+            agents=agents,
+            window=WINDOW,
+            frequencies=FREQUENCIES,
+            reward="error",
+        )
         self.size = (envs, agents)
         one = self.swarms.possible_agents[0]
         seen = self.swarms.single_observation_space(one)
@@ -103,7 +111,15 @@ def to_policy(model: PPO) -> fieldswarm.Policy:
     layers = [*hidden, model.policy.action_net]
     lengths = [layer.out_features for layer in hidden]
     waves = 2 * fieldswarm.Problem(PROBLEM).axes * len(FREQUENCIES)
-    design = deeponet(PROBLEM, channels=["error"], branch=[], trunk=[waves], head=lengths, frequencies=FREQUENCIES)
+    design = deeponet(
+        PROBLEM,
+        window=WINDOW,
+        channels=["error"],
+        branch=[],
+        trunk=[waves],
+        head=lengths,
+        frequencies=FREQUENCIES,
+    )
     design.header["network"]["trunk"][0]["activation"] = "identity"
     arrays = {"trunk.0.weight": np.eye(waves), "trunk.0.bias": np.zeros(waves)}
     for k, layer in enumerate(layers):
@@ -115,9 +131,7 @@ def to_policy(model: PPO) -> fieldswarm.Policy:
 
 def compare(model: PPO, policy: fieldswarm.Policy) -> float:
     """The largest difference between SB3 and the policy on an episode, as a share of the limit."""
-    swarms = SwarmVectorEnv(PROBLEM, 1, frequencies=FREQUENCIES)
-    swarms.reset(seed=1)
-    simulation = fieldswarm.Simulation(PROBLEM, seed=1)
+    simulation = fieldswarm.Simulation(PROBLEM, seed=1, window=WINDOW)
     limits = np.array([simulation.problem.force_max, simulation.problem.velocity_max])
     worst = 0.0
     rng = np.random.default_rng(1)
@@ -143,7 +157,7 @@ def score(policy: Any, episodes: int, **options: Any) -> float:
 def main() -> None:
     """Train, write, compare, judge, run on a board."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--timesteps", type=int, default=2_000_000, help="of all agents together")
+    parser.add_argument("--timesteps", type=int, default=500_000, help="of all agents together")
     parser.add_argument("--envs", type=int, default=8, help="swarms side by side")
     parser.add_argument("--episodes", type=int, default=20, help="to judge by")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/sb3"))
@@ -153,7 +167,7 @@ def main() -> None:
     agents = fieldswarm.Problem(PROBLEM).agents
     swarms = SharedSwarm(PROBLEM, arguments.envs, agents)
     steps = min(300, max(8, arguments.timesteps // swarms.num_envs))
-    model = PPO("MlpPolicy", swarms, n_steps=steps, batch_size=64 * steps // 8, gamma=0.97, seed=0, device="cpu")
+    model = PPO("MlpPolicy", swarms, n_steps=steps, batch_size=8 * steps, seed=0, device="cpu")
     model.learn(arguments.timesteps)
 
     policy = to_policy(model)

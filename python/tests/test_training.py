@@ -34,12 +34,12 @@ def undisturbed(tmp_path_factory):
 
 def trainer_program():
     """The trainer as a program, of which CI says where it is."""
-    given = os.environ.get("FIELDSWARM_TRAINER")
+    given = os.environ.get("TRAINER")
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target"))
     found = [pathlib.Path(given)] if given else [target / p / "trainer" for p in ("debug", "release")]
     found = [path for path in found if path.is_file()]
     if not found:
-        assert "CI" not in os.environ, "no trainer to compare with; set FIELDSWARM_TRAINER"
+        assert "CI" not in os.environ, "no trainer to compare with; set TRAINER"
         pytest.skip("no trainer to compare with: cargo build -p trainer")
     return found[0]
 

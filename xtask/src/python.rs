@@ -91,17 +91,20 @@ impl Environment {
         succeed(install.arg(wheel))
     }
 
-    /// Runs the package's tests, with the simulator that its plants are tried with.
+    /// Runs the package's tests, with the simulator that its plants are tried with and the trainer that its
+    /// trainings are held against.
     pub fn test(&self) -> Result<()> {
-        let mut simulator = cargo();
-        simulator.args([
+        let mut programs = cargo();
+        programs.args([
             "build",
             "--release",
             "--package",
             "agent-sim",
+            "--package",
+            "trainer",
             "--target-dir",
         ]);
-        succeed(simulator.arg(built()))?;
+        succeed(programs.arg(built()))?;
         let mut tests = self.program("python");
         tests
             // Not from the sources, which lack the compiled module.
@@ -115,7 +118,8 @@ impl Environment {
             ])
             // Examples in docstrings are tests too.
             .args(["--doctest-modules", "--pyargs", "fieldswarm", "python/tests"])
-            .env("AGENT_SIM", built().join("release/agent-sim"));
+            .env("AGENT_SIM", built().join("release/agent-sim"))
+            .env("TRAINER", built().join("release/trainer"));
         succeed(&mut tests)
     }
 }
