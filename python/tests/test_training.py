@@ -11,6 +11,8 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import fieldswarm
 
@@ -147,6 +149,26 @@ def test_settings_that_cannot_be_are_refused_in_keywords(tmp_path, settings, kin
         fieldswarm.train("heat-1d", out=tmp_path / "runs", **{"threads": 1, **settings})
     assert "--" not in str(refused.value)
     assert not (tmp_path / "runs" / "heat-1d" / "latest").exists()
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=4,
+)
+NAMES = st.sampled_from(
+    "preset batch seed agents out resume overwrite lr window memory rests physics weight scatter "
+    "deadly_episodes deaths deaths_by sensor_noise actuator_noise delay patience retreats "
+    "from_policy backend".split()
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.dictionaries(NAMES | st.text(), ANYTHING, max_size=4))
+def test_whatever_is_given_is_refused_with_an_exception(given):
+    # No steps: also what is usable comes to nothing.
+    with pytest.raises((TypeError, ValueError, OSError)):
+        fieldswarm.train("heat-1d", **{**given, "steps": 0, "threads": 1})
 
 
 def test_problems_that_are_not_there_are_named(tmp_path):

@@ -117,7 +117,12 @@ impl Environment {
                 "--durations=5",
             ])
             // Examples in docstrings are tests too.
-            .args(["--doctest-modules", "--pyargs", "fieldswarm", "python/tests"])
+            .args([
+                "--doctest-modules",
+                "--pyargs",
+                "fieldswarm",
+                "python/tests",
+            ])
             .env("AGENT_SIM", built().join("release/agent-sim"))
             .env("TRAINER", built().join("release/trainer"));
         succeed(&mut tests)

@@ -129,6 +129,11 @@ const COMMANDS: &[(&str, Smoke)] = &[
         "cargo run --release -p agent-sim -- flash my.policy --link serial=/dev/ttyACM0",
         OnBoard("agent-sim flash my.policy --link qemu=1 --image IMAGE"),
     ),
+    // docs/from-sb3-to-cortex-m.md
+    (
+        "cargo run --release -p agent-sim -- run heat-1d --policy ppo.policy --link qemu=1",
+        OnBoard("agent-sim run heat-1d --policy my.policy --link qemu=1 --steps 4 --image IMAGE"),
+    ),
     // docs/boards.md
     (
         "cargo xtask firmware build --board pico2",
