@@ -30,7 +30,18 @@ use std::sync::Arc;
 /// True
 #[pyclass(name = "Policy", module = "fieldswarm", frozen)]
 #[derive(Clone)]
-pub struct PyPolicy(pub Arc<PolicyFile>);
+pub struct PyPolicy(Arc<Held>);
+
+self_cell::self_cell! {
+    /// A policy's bytes with what was read from them: checking them anew with every step would cost more
+    /// than the step.
+    struct Held {
+        owner: PolicyFile,
+        #[covariant]
+        dependent: Parsed,
+    }
+}
+type Parsed<'f> = policy::Policy<'f>;
 
 /// What is wrong with a file is the system's; all else is the file's.
 fn refused(error: PolicyFileError) -> PyErr {
@@ -47,24 +58,29 @@ fn refused(error: PolicyFileError) -> PyErr {
 impl PyPolicy {
     /// A policy that can be run, but for its self-test.
     fn new(file: PolicyFile) -> PyResult<Self> {
-        file.parse().map_err(refused)?;
-        Ok(Self(Arc::new(file)))
+        let held = Held::try_new(file, PolicyFile::parse).map_err(refused)?;
+        Ok(Self(Arc::new(held)))
     }
 
-    fn parse(&self) -> PyResult<policy::Policy<'_>> {
-        self.0.parse().map_err(refused)
+    /// Its bytes.
+    pub fn file(&self) -> &PolicyFile {
+        self.0.borrow_owner()
+    }
+
+    /// What they say.
+    pub fn parsed(&self) -> &policy::Policy<'_> {
+        self.0.borrow_dependent()
     }
 
     /// Refuses to act where this machine does not compute what the policy's maker did.
-    fn tested(&self) -> PyResult<policy::Policy<'_>> {
-        let policy = self.parse()?;
-        self_test(&policy).map_err(|mismatch| {
+    fn tested(&self) -> PyResult<&policy::Policy<'_>> {
+        self_test(self.parsed()).map_err(|mismatch| {
             refused(PolicyFileError::SelfTest {
-                origin: self.0.origin().to_owned(),
+                origin: self.file().origin().to_owned(),
                 mismatch,
             })
         })?;
-        Ok(policy)
+        Ok(self.parsed())
     }
 }
 
@@ -91,37 +107,37 @@ impl PyPolicy {
 
     /// Writes the policy's file, whole or not at all.
     fn save(&self, path: PathBuf) -> PyResult<()> {
-        write_whole(&path, self.0.bytes()).map_err(|e| PyOSError::new_err(e.to_string()))
+        write_whole(&path, self.file().bytes()).map_err(|e| PyOSError::new_err(e.to_string()))
     }
 
     /// The file's bytes.
     #[getter]
     fn bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.bytes())
+        PyBytes::new(py, self.file().bytes())
     }
 
     /// Name of the problem that it is for.
     #[getter]
-    fn problem(&self) -> PyResult<String> {
-        Ok(self.parse()?.header().problem.as_str().to_owned())
+    fn problem(&self) -> &str {
+        self.parsed().header().problem.as_str()
     }
 
     /// SHA-256 of its bytes, in hexadecimal: the name under which results and boards know it.
     #[getter]
     fn hash(&self) -> String {
-        self.0.hash()
+        self.file().hash()
     }
 
     /// All that it says about itself but its numbers, see docs/policy-format.md.
     #[getter]
     fn header<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let arrays = Arrays::of(&self.0).map_err(refused)?;
+        let arrays = Arrays::of(self.file()).map_err(refused)?;
         dictionary(py, &arrays.description)
     }
 
     /// Whether this machine computes the bits that the policy's maker did.
-    fn self_test(&self) -> PyResult<bool> {
-        Ok(self_test(&self.parse()?).is_ok())
+    fn self_test(&self) -> bool {
+        self_test(self.parsed()).is_ok()
     }
 
     /// The policy's numbers as arrays of float32 by name, and its header: what :meth:`from_arrays` makes the
@@ -133,7 +149,7 @@ impl PyPolicy {
         let Arrays {
             description,
             tensors,
-        } = Arrays::of(&self.0).map_err(refused)?;
+        } = Arrays::of(self.file()).map_err(refused)?;
         let arrays = PyDict::new(py);
         for (name, Tensor { shape, values }) in tensors {
             let array = PyArray1::from_vec(py, values).reshape(shape)?;
@@ -199,25 +215,25 @@ impl PyPolicy {
     /// of one agent alone, without the first axis.
     fn act<'py>(&self, observation: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
         let policy = self.tested()?;
-        let sight = Sight::read(&policy, observation)?;
+        let sight = Sight::read(policy, observation)?;
         let single = sight.agents.is_none();
         let mut agents = Agents::new(sight.agents.unwrap_or(1));
         let shown = sight.shown(agents.len(), 0)?;
         let py = observation.py();
         py.detach(|| {
-            agents.step(&policy, &shown);
+            agents.step(policy, &shown);
         });
-        action_array(py, &policy, agents.actions(), single)
+        action_array(py, policy, agents.actions(), single)
     }
 
-    fn __repr__(&self) -> PyResult<String> {
-        let policy = self.parse()?;
-        Ok(format!(
+    fn __repr__(&self) -> String {
+        let header = self.parsed().header();
+        format!(
             "<Policy {} for {}, {} bytes>",
-            &self.0.hash()[..8],
-            policy.header().problem,
-            policy.length()
-        ))
+            &self.file().hash()[..8],
+            header.problem,
+            self.file().bytes().len()
+        )
     }
 
     /// So that it can be sent to other processes.
@@ -347,8 +363,8 @@ impl PyAgents {
             agents,
             now_us,
         } = self;
-        let policy = policy.parse()?;
-        let sight = Sight::read(&policy, observation)?;
+        let policy = policy.parsed();
+        let sight = Sight::read(policy, observation)?;
         let count = agents.len();
         if sight.agents != Some(count) {
             let found = match sight.agents {
@@ -364,9 +380,9 @@ impl PyAgents {
         *now_us = shown.now_us;
         let py = observation.py();
         py.detach(|| {
-            agents.step(&policy, &shown);
+            agents.step(policy, &shown);
         });
-        action_array(py, &policy, agents.actions(), false)
+        action_array(py, policy, agents.actions(), false)
     }
 
     /// What each does at ``time_us`` without a new observation: holds on, fading, then fails safe.
@@ -375,10 +391,10 @@ impl PyAgents {
         py: Python<'py>,
         time_us: u64,
     ) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
-        let policy = self.policy.parse()?;
+        let policy = self.policy.parsed();
         self.now_us = time_us;
-        self.agents.idle(&policy, time_us);
-        action_array(py, &policy, self.agents.actions(), false)
+        self.agents.idle(policy, time_us);
+        action_array(py, policy, self.agents.actions(), false)
     }
 
     /// Forgets everything: as made.
@@ -415,9 +431,12 @@ impl PyAgents {
         self.agents.len()
     }
 
-    fn __repr__(&self) -> PyResult<String> {
-        let policy = self.policy.__repr__()?;
-        Ok(format!("<{} agents of {policy}>", self.agents.len()))
+    fn __repr__(&self) -> String {
+        format!(
+            "<{} agents of {}>",
+            self.agents.len(),
+            self.policy.__repr__()
+        )
     }
 }
 

@@ -373,3 +373,13 @@ def test_examples_in_docstrings_run(module):
         for test in finder.find(thing, thing.__name__, globs=dict(names)):
             runner.run(test)
     assert runner.failures == 0 and runner.tries > 0
+
+
+def test_the_example_of_the_document_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "import.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names = {}
+    exec(block, names)
+    assert names["actions"].shape == (8, 2)
+    assert Policy.load("my.policy").problem == "heat-1d"
