@@ -87,7 +87,7 @@ pub enum ImportError {
     },
     /// The layers make no policy for this problem.
     #[error("{source}{hint}", source = .0, hint = hint(.0))]
-    Arrays(#[from] ArraysError),
+    Arrays(ArraysError),
     /// The blob is not one for this problem.
     #[error(transparent)]
     Policy(#[from] PolicyFileError),
@@ -231,7 +231,7 @@ fn made(
         description,
         tensors,
     };
-    let file = PolicyFile::new(&arrays.blob()?, origin);
+    let file = PolicyFile::new(&arrays.blob().map_err(ImportError::Arrays)?, origin);
     let difference = difference(graph, &file.policy(problem)?, layers.ends_in_tanh)?;
     Ok(Imported {
         file,
