@@ -168,6 +168,9 @@ fn compute(node: &Node, inputs: &[&Value]) -> Result<Value, String> {
         ("Conv", [x, kernel, rest @ ..]) => convolve(node, x, kernel, rest.first().copied()),
         ("Concat", parts) => concatenate(parts, node.integer("axis", 1)),
         ("Flatten", [x]) => {
+            if node.integer("axis", 1) != 1 {
+                return Err("it keeps other axes than the first".to_owned());
+            }
             let [first, ..] = x.shape[..] else {
                 return Err("it reads a single number".to_owned());
             };
@@ -371,4 +374,76 @@ fn reshape(x: &Value, shape: &Value) -> Result<Value, String> {
     let open = x.values.len() / known.ok_or_else(wrong)?.max(1);
     let shape = lengths.into_iter().map(|n| n.unwrap_or(open)).collect();
     Value::new(shape, x.values.clone()).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(operator: &str, settings: &[(&str, &[i64])]) -> Node {
+        let settings = settings.iter();
+        Node {
+            operator: operator.to_owned(),
+            inputs: Vec::new(),
+            output: String::new(),
+            attributes: settings
+                .map(|(name, all)| ((*name).to_owned(), Attribute::Integers(all.to_vec())))
+                .collect(),
+            name: String::new(),
+        }
+    }
+
+    fn value(shape: &[usize], values: &[f64]) -> Value {
+        Value::new(shape.to_vec(), values.to_vec()).unwrap()
+    }
+
+    /// By hand: the specification's operators on numbers that can be followed.
+    #[test]
+    fn operators_compute_what_onnx_says() {
+        let x = value(&[1, 2], &[3.0, -4.0]);
+        let matrix = value(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let row = value(&[3], &[10.0, 20.0, 30.0]);
+        let run = |node: &Node, inputs: &[&Value]| compute(node, inputs).unwrap();
+        // 3 − 16, 6 − 20, 9 − 24.
+        let sums = run(&node("Gemm", &[]), &[&x, &matrix, &row]);
+        assert_eq!(sums, value(&[1, 3], &[-3.0, 6.0, 15.0]));
+        let turned = value(&[3, 2], &[1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+        assert_eq!(
+            run(&node("Gemm", &[("transB", &[1])]), &[&x, &turned, &row]),
+            sums
+        );
+        assert_eq!(run(&node("Relu", &[]), &[&x]).values, [3.0, 0.0]);
+        assert_eq!(run(&node("ReduceL2", &[]), &[&x]), value(&[1, 1], &[5.0]));
+        let divisor = value(&[1, 1], &[2.0]);
+        assert_eq!(run(&node("Div", &[]), &[&x, &divisor]).values, [1.5, -2.0]);
+        let joined = run(&node("Concat", &[("axis", &[-1])]), &[&x, &divisor]);
+        assert_eq!(joined, value(&[1, 3], &[3.0, -4.0, 2.0]));
+        // Ones around a corner: four cells with padding, every second one.
+        let picture = value(
+            &[1, 1, 3, 3],
+            &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+        );
+        let ones = value(&[1, 1, 3, 3], &[1.0; 9]);
+        let settings: [(&str, &[i64]); 2] = [("strides", &[2, 2]), ("pads", &[1, 1, 1, 1])];
+        let sums = run(&node("Conv", &settings), &[&picture, &ones]);
+        assert_eq!(sums, value(&[1, 1, 2, 2], &[12.0, 16.0, 24.0, 28.0]));
+        let whole = run(&node("Conv", &[]), &[&picture, &ones, &value(&[1], &[0.5])]);
+        assert_eq!(whole, value(&[1, 1, 1, 1], &[45.5]));
+        let flat = run(&node("Reshape", &[]), &[&sums, &value(&[2], &[0.0, -1.0])]);
+        assert_eq!(flat.shape, [1, 4]);
+        assert_eq!(run(&node("Flatten", &[]), &[&sums]), flat);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said_and_not_computed() {
+        let x = value(&[1, 2], &[3.0, -4.0]);
+        let narrow = value(&[3, 1], &[1.0; 3]);
+        assert!(compute(&node("MatMul", &[]), &[&x, &narrow]).is_err());
+        assert!(compute(&node("Concat", &[("axis", &[0])]), &[&x, &x]).is_err());
+        assert!(compute(&node("Flatten", &[("axis", &[0])]), &[&x]).is_err());
+        assert!(compute(&node("ReduceL2", &[("axes", &[0])]), &[&x]).is_err());
+        assert!(compute(&node("Conv", &[]), &[&x, &x]).is_err());
+        assert!(compute(&node("Sin", &[]), &[&x]).is_err());
+        assert!(compute(&node("Tanh", &[]), &[]).is_err());
+    }
 }
