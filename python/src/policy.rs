@@ -57,7 +57,7 @@ fn refused(error: PolicyFileError) -> PyErr {
 
 impl PyPolicy {
     /// A policy that can be run, but for its self-test.
-    fn new(file: PolicyFile) -> PyResult<Self> {
+    pub fn new(file: PolicyFile) -> PyResult<Self> {
         let held = Held::try_new(file, PolicyFile::parse).map_err(refused)?;
         Ok(Self(Arc::new(held)))
     }

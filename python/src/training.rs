@@ -14,7 +14,6 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 use std::fmt::Display;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trainer::background::{self, Background, Ended, View};
 use trainer::checkpoint::Checkpoint;
@@ -474,7 +473,7 @@ impl Training {
     ///     which: ``"best"``, that of the best validation, or ``"latest"``, that of the last checkpoint.
     #[pyo3(signature = (which="best"))]
     fn policy(&self, py: Python<'_>, which: &str) -> PyResult<PyPolicy> {
-        Ok(PyPolicy(Arc::new(self.frozen(py, which)?)))
+        PyPolicy::new(self.frozen(py, which)?)
     }
 
     /// The policy as agents read it: a blob, bit for bit that of ``trainer export``.
