@@ -11,7 +11,7 @@ use crate::{
     command::{say, succeed},
     firmware::{built_apart, root},
     setup,
-    stages::cargo,
+    stages::{TESTED, checked},
 };
 
 /// Most bytes of the wheel.
@@ -73,6 +73,8 @@ impl Environment {
             .arg(built())
             .arg("--out")
             .arg(&wheels)
+            // As the trainer that its trainings are held against has it: policies name it.
+            .env("SOURCE_REVISION", TESTED)
             // Left by the cargo that runs us.
             .env_remove("RUSTUP_TOOLCHAIN");
         succeed(&mut build)?;
@@ -92,19 +94,8 @@ impl Environment {
     }
 
     /// Runs the package's tests, with the simulator that its plants are tried with and the trainer that its
-    /// trainings are held against.
+    /// trainings are held against: those that the workspace's tests were run with, where they are there.
     pub fn test(&self) -> Result<()> {
-        let mut programs = cargo();
-        programs.args([
-            "build",
-            "--release",
-            "--package",
-            "agent-sim",
-            "--package",
-            "trainer",
-            "--target-dir",
-        ]);
-        succeed(programs.arg(built()))?;
         let mut tests = self.program("python");
         tests
             // Not from the sources, which lack the compiled module.
@@ -122,9 +113,13 @@ impl Environment {
                 "--pyargs",
                 "fieldswarm",
                 "python/tests",
-            ])
-            .env("AGENT_SIM", built().join("release/agent-sim"))
-            .env("TRAINER", built().join("release/trainer"));
+            ]);
+        for (variable, program) in [("AGENT_SIM", "agent-sim"), ("TRAINER", "trainer")] {
+            let built = checked().join("debug").join(program);
+            if built.is_file() {
+                tests.env(variable, built);
+            }
+        }
         succeed(&mut tests)
     }
 }

@@ -64,6 +64,9 @@ const OWN_EQUATION: &str = "examples/own-equation/Cargo.toml";
 /// Modules that a macro declares, which `cargo fmt` does not see.
 const PUBLISHED: [&str; 2] = ["problem/src/published", "trainer/src/published"];
 
+/// The revision that policies of tests name.
+pub const TESTED: &str = "tested";
+
 /// Clippy as a compiler.
 const CLIPPY: &str = "clippy-driver";
 
@@ -121,7 +124,7 @@ pub fn checking_cargo(command: &str) -> Command {
         // As `cargo clippy` hands on what follows its `--`.
         .env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__")
         // Policies of tests do not leave the machine: a commit is no reason to compile the trainer again.
-        .env("SOURCE_REVISION", "tested");
+        .env("SOURCE_REVISION", TESTED);
     if in_ci() {
         cargo.env("CARGO_INCREMENTAL", "0");
         cargo.env("CARGO_PROFILE_DEV_DEBUG", "0");
