@@ -1,9 +1,9 @@
 """How fast environments are: `python python/bench/envs.py`.
 
 Agent-steps per second of heat-1d through `SwarmVectorEnv` with zero actions, against the same environment written
-in NumPy (all environments in one array, no loop over them or over agents) and against the engine where nobody
-looks.
-The three take turns, and the best of their rounds counts. Before that the two environments are held against each
+in NumPy (all environments in one array, no loop over them or over agents; and one by one, as `SyncVectorEnv` would
+step them) and against the engine where nobody looks.
+They take turns, and the best of their rounds counts. Before that the two environments are held against each
 other under random actions.
 """
 
@@ -101,7 +101,8 @@ def main() -> None:
     options = parser.parse_args()
     shape = (options.envs, options.agents)
     print(f"the same within {hold_together(*shape):.1e} over 50 steps of random actions")
-    best = {"SwarmVectorEnv": np.inf, "NumPy": np.inf, "the engine": np.inf}
+    names = ["SwarmVectorEnv", "NumPy, one array", "NumPy, one by one", "the engine"]
+    best = dict.fromkeys(names, np.inf)
     actions = {f"agent_{k}": np.zeros((options.envs, 2), np.float32) for k in range(options.agents)}
     nothing = np.zeros((*shape, 2), np.float32)
     for seed in range(options.rounds):
@@ -113,17 +114,27 @@ def main() -> None:
         for _ in range(options.steps):
             numpy.step(nothing)
         theirs = time.perf_counter()
+        single = [
+            NumpySwarm(numpy.z[k : k + 1], numpy.target[k : k + 1], numpy.x[k : k + 1])
+            for k in range(options.envs)
+        ]
+        alone = time.perf_counter()
+        for _ in range(options.steps // 10):
+            for one in single:
+                one.step(nothing[:1])
+        alone = 10 * (time.perf_counter() - alone)
         env.reset(seed=seed)
         engine = env._patches.episodes.batch.bench(options.steps)
-        for name, seconds in zip(best, (ours - start, theirs - ours, engine), strict=True):
+        for name, seconds in zip(best, (ours - start, theirs - ours, alone, engine), strict=True):
             best[name] = min(best[name], seconds)
     steps = options.envs * options.agents * options.steps
     rate = {name: steps / seconds for name, seconds in best.items()}
     ours = rate["SwarmVectorEnv"]
     print(f"fieldswarm {fieldswarm.__version__}, heat-1d, {options.envs} environments of {options.agents} agents")
     for name, value in rate.items():
-        print(f"{name:<16}{value / 1e6:8.2f} M agent-steps/s{ours / value:8.2f} x")
-    print(f"\nSwarmVectorEnv / NumPy {ours / rate['NumPy']:.2f} (bar: 5)")
+        print(f"{name:<20}{value / 1e6:8.2f} M agent-steps/s{ours / value:8.2f} x")
+    print(f"\nSwarmVectorEnv / NumPy in one array {ours / rate['NumPy, one array']:.2f} (bar: 5)")
+    print(f"SwarmVectorEnv / NumPy one by one {ours / rate['NumPy, one by one']:.2f} (bar: 5)")
     print(f"SwarmVectorEnv / engine {ours / rate['the engine']:.2f} (bar: 0.5)")
 
 
