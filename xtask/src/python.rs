@@ -11,7 +11,7 @@ use crate::{
     command::{say, succeed},
     firmware::{built_apart, root},
     setup,
-    stages::{TESTED, checked},
+    stages::{self, TESTED, checked},
 };
 
 /// Most bytes of the wheel.
@@ -129,6 +129,7 @@ pub fn run() -> Result<()> {
     let environment = Environment::set_up()?;
     environment.lint()?;
     environment.install_wheel()?;
+    stages::compile_tests()?;
     environment.test()
 }
 

@@ -235,14 +235,17 @@ fn clippy_is_here() -> Result<()> {
         .context("clippy is not here: `rustup component add clippy` installs it")
 }
 
+/// Compiles, and with that lints, the workspace's programs and tests.
+pub fn compile_tests() -> Result<()> {
+    clippy_is_here()?;
+    // Benchmarks too, which the tests leave out.
+    succeed(tests().args(["--no-run", "--all-targets"]))
+}
+
 /// The workspace on this machine: lints, tests, and the commands that are documented. Tests on boards
 /// wait for their images.
 fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
-    log.stage("lints, tests compiled", || {
-        clippy_is_here()?;
-        // Benchmarks too, which the tests leave out.
-        succeed(tests().args(["--no-run", "--all-targets"]))
-    });
+    log.stage("lints, tests compiled", compile_tests);
 
     log.stage("documentation", || {
         let mut documentation = checking_cargo("doc");
