@@ -13,6 +13,7 @@ use crate::scenario::run_memory;
 use crate::sense::{HALO, View};
 use agent_core::agent::{Action, Mode};
 use agent_core::message::{Observation, Samples, Span};
+use artifacts::observation::OwnedObservation;
 use problem::limit::{self, NoRoom, TooMany};
 use problem::metrics::Score;
 use problem::{BadProblem, Episode, Problem};
@@ -21,70 +22,49 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What one puppet last saw, and what it is told.
 #[derive(Debug)]
 struct Strings {
-    sight: Sight,
+    sight: OwnedObservation,
     action: Action,
     /// Killed agents hear and say nothing for the rest of the run.
     killed: bool,
 }
 
-/// What an agent last saw.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Sight {
-    /// When.
-    pub now_us: u64,
-    /// Where it was.
-    pub position: [f32; 2],
-    /// Its patch of the field, halo included.
-    pub field: Vec<f32>,
-    /// What that should be; empty where agents are not shown it.
-    pub target: Vec<f32>,
-    /// The cells of the patch inside the domain, per axis.
-    pub inside: [Span; 2],
-    /// The coarse picture of the whole field; empty without one.
-    pub wide_field: Vec<f32>,
-    /// What that should be.
-    pub wide_target: Vec<f32>,
-}
-
-impl Sight {
-    /// Writes what a network is to read of this: field minus target in the window of so many cells along each
-    /// axis, without the halo, as agents make it of what they see (for a cell beyond the domain stands the
-    /// nearest inside); behind that, as far as there is room, sin(π f s) for the frequencies f, axis after
-    /// axis, and then cos(π f s), with s the position as a share of the way between two corners.
-    pub fn features(
-        &self,
-        window: usize,
-        frequencies: &[f32],
-        [low, high]: [[f64; 2]; 2],
-        features: &mut [f32],
-    ) {
-        let side = window + 2 * HALO;
-        let within = |span: Span, k: usize| {
-            (k + HALO).clamp(span.first.into(), usize::from(span.last).min(side - 1))
+/// Writes what a network is to read of what an agent saw: field minus target in the window of so many cells along each
+/// axis, without the halo, as agents make it of what they see (for a cell beyond the domain stands the
+/// nearest inside); behind that, as far as there is room, sin(π f s) for the frequencies f, axis after
+/// axis, and then cos(π f s), with s the position as a share of the way between two corners.
+pub fn features(
+    sight: &OwnedObservation,
+    window: usize,
+    frequencies: &[f32],
+    [low, high]: [[f64; 2]; 2],
+    features: &mut [f32],
+) {
+    let side = window + 2 * HALO;
+    let within = |span: Span, k: usize| {
+        (k + HALO).clamp(span.first.into(), usize::from(span.last).min(side - 1))
+    };
+    let [rows, columns] = sight.inside;
+    // On a line the only axis is the first.
+    let (axes, plane) = match sight.field.len() > side {
+        true => (2, true),
+        false => (1, false),
+    };
+    let (errors, place) = features.split_at_mut(window.pow(axes));
+    for (k, error) in errors.iter_mut().enumerate() {
+        let cell = match plane {
+            true => within(rows, k / window) * side + within(columns, k % window),
+            false => within(rows, k),
         };
-        let [rows, columns] = self.inside;
-        // On a line the only axis is the first.
-        let (axes, plane) = match self.field.len() > side {
-            true => (2, true),
-            false => (1, false),
-        };
-        let (errors, place) = features.split_at_mut(window.pow(axes));
-        for (k, error) in errors.iter_mut().enumerate() {
-            let cell = match plane {
-                true => within(rows, k / window) * side + within(columns, k % window),
-                false => within(rows, k),
-            };
-            *error = self.field[cell] - self.target.get(cell).copied().unwrap_or(0.0);
-        }
-        let (sines, cosines) = place.split_at_mut(place.len() / 2);
-        let angles = (0..axes as usize).flat_map(|axis| {
-            let share = (f64::from(self.position[axis]) - low[axis]) / (high[axis] - low[axis]);
-            let angle = move |f: &f32| std::f32::consts::PI * f * share as f32;
-            frequencies.iter().map(angle)
-        });
-        for (angle, (sine, cosine)) in angles.zip(sines.iter_mut().zip(cosines)) {
-            (*sine, *cosine) = angle.sin_cos();
-        }
+        *error = sight.field[cell] - sight.target.get(cell).copied().unwrap_or(0.0);
+    }
+    let (sines, cosines) = place.split_at_mut(place.len() / 2);
+    let angles = (0..axes as usize).flat_map(|axis| {
+        let share = (f64::from(sight.position[axis]) - low[axis]) / (high[axis] - low[axis]);
+        let angle = move |f: &f32| std::f32::consts::PI * f * share as f32;
+        frequencies.iter().map(angle)
+    });
+    for (angle, (sine, cosine)) in angles.zip(sines.iter_mut().zip(cosines)) {
+        (*sine, *cosine) = angle.sin_cos();
     }
 }
 
@@ -300,7 +280,7 @@ impl Puppets {
         let wide = view.wide.map_or(0, |[rows, columns]| rows * columns);
         let shown = |cells| if view.target { cells } else { 0 };
         let fresh = || Strings {
-            sight: Sight {
+            sight: OwnedObservation {
                 now_us: 0,
                 position: [0.0; 2],
                 field: vec![0.0; cells],
@@ -349,7 +329,7 @@ impl Puppets {
     }
 
     /// What an agent last saw; that of one that hears nothing is old.
-    pub fn sight<T>(&self, agent: usize, look: impl FnOnce(&Sight) -> T) -> Option<T> {
+    pub fn sight<T>(&self, agent: usize, look: impl FnOnce(&OwnedObservation) -> T) -> Option<T> {
         let strings = self.strings.get(agent)?;
         Some(look(&pulled(strings).sight))
     }

@@ -1,13 +1,13 @@
 //! Agents that are led from outside do what agents do that decide by themselves.
 
 use agent_core::agent::AgentState;
-use agent_core::message::{Observation, Overview, Patch, Samples};
 use agent_core::policy::Policy;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::fault::Fault;
 use agent_sim::plant::BuiltIn;
-use agent_sim::puppets::{BadLead, Order, Puppets, Sight, Stage};
+use agent_sim::puppets::{BadLead, Order, Puppets, Stage};
 use agent_sim::sense::View;
+use artifacts::observation::OwnedObservation;
 use artifacts::policy_file::PolicyFile;
 use problem::published::{density_2d, heat_1d, ks_1d};
 use problem::test_set::EpisodeSet;
@@ -35,22 +35,9 @@ fn episode(problem: &Problem) -> Episode {
 }
 
 /// What an agent with a policy makes of what a puppet saw.
-fn decide(policy: &Policy<'_>, state: &mut AgentState, sight: &Sight) -> Order {
-    let observation = Observation {
-        now_us: sight.now_us,
-        position: sight.position,
-        patch: Patch {
-            field: Samples::new(&sight.field),
-            target: Samples::new(&sight.target),
-            inside: sight.inside,
-            wide: Overview {
-                field: Samples::new(&sight.wide_field),
-                target: Samples::new(&sight.wide_target),
-            },
-        },
-    };
+fn decide(policy: &Policy<'_>, state: &mut AgentState, sight: &OwnedObservation) -> Order {
     let mut workspace = vec![0.0; policy.workspace_len()];
-    let action = state.step(policy, &mut workspace, &observation);
+    let action = state.step(policy, &mut workspace, &sight.as_observation());
     Order {
         force: action.force,
         velocity: action.velocity,
@@ -90,7 +77,7 @@ fn both_ways(problem: &Problem, faults: &[Fault]) -> [Vec<Vec<u64>>; 2] {
     for _ in 0..STEPS {
         let orders: Vec<Order> = (states.iter_mut().enumerate())
             .map(|(agent, state)| {
-                let decide = |sight: &Sight| decide(&policy, state, sight);
+                let decide = |sight: &OwnedObservation| decide(&policy, state, sight);
                 puppets.sight(agent, decide).unwrap()
             })
             .collect();

@@ -6,9 +6,10 @@ use crate::problem::{PyProblem, shaped, state_shape};
 use crate::recording::{faults, figures};
 use crate::refusal::bad_input;
 use agent_sim::plant::{BuiltIn, Plant};
-use agent_sim::puppets::{Order, Puppets, Sight, Stage};
+use agent_sim::puppets::{Order, Puppets, Stage, features};
 use agent_sim::scenario::fault_seed;
 use agent_sim::sense::{HALO, View};
+use artifacts::observation::OwnedObservation;
 use numpy::ndarray::{ArrayView2, ArrayView3, Axis};
 use numpy::{Element, PyArrayDyn, PyArrayMethods, PyReadonlyArray3, PyUntypedArrayMethods};
 use problem::test_set::EpisodeSet;
@@ -85,7 +86,7 @@ impl Row<'_> {
             run.puppets.sight(agent, |sight| {
                 let length = self.seen.len() / room;
                 let seen = &mut self.seen[agent * length..][..length];
-                sight.features(look.window, &look.frequencies, look.corners, seen);
+                features(sight, look.window, &look.frequencies, look.corners, seen);
                 self.see(agent, room, look.axes, sight);
             });
         }
@@ -99,7 +100,7 @@ impl Row<'_> {
         self.recorded.fill(run.puppets.score().final_error);
     }
 
-    fn see(&mut self, agent: usize, room: usize, axes: usize, sight: &Sight) {
+    fn see(&mut self, agent: usize, room: usize, axes: usize, sight: &OwnedObservation) {
         put(self.position, agent, room, &sight.position[..axes]);
         if self.field.is_empty() {
             return;
