@@ -74,9 +74,7 @@ impl Environment {
             .arg("--out")
             .arg(&wheels)
             // As the trainer that its trainings are held against has it: policies name it.
-            .env("SOURCE_REVISION", TESTED)
-            // Left by the cargo that runs us.
-            .env_remove("RUSTUP_TOOLCHAIN");
+            .env("SOURCE_REVISION", TESTED);
         succeed(&mut build)?;
         let wheel = only_file(&wheels)?;
         let bytes = fs::metadata(&wheel)?.len();
