@@ -86,17 +86,14 @@ class Episodes:
             patches=False,
         )
         self.steps = self.batch.steps
-        shape = (envs, self.most_agents, self.batch.order_size)
-        self.orders = np.zeros(shape, np.float32)
-        limits = [self.problem.force_max] * (self.problem.force_max > 0)
-        limits += [self.problem.velocity_max] * (shape[2] - len(limits))
-        self.limits = np.array(limits, np.float32)
         self.seen, self.heard = self.batch.seen, self.batch.heard
         self.error, self.recorded_now = self.batch.error, self.batch.recorded
         self.final = self.problem.headline == "final_error"
         self.scored_from = self.problem.scored_from
-        self.alive = np.zeros(shape[:2], bool)
+        self.alive = np.zeros((envs, self.most_agents), bool)
         self.all_alive = False
+        self.over = np.zeros(envs, bool)
+        self.any_over = False
         self.taken = np.zeros(envs, np.int64)
         self.recorded = np.zeros(envs)
         self.rngs: list[np.random.Generator | None] = [None] * envs
@@ -125,9 +122,9 @@ class Episodes:
             self.alive[env] = np.arange(self.most_agents) < count
             self.taken[env] = 0
             self.recorded[env] = 0.0
-        self.all_alive = bool(self.alive.all())
-        if not self.all_alive:
-            self.seen[~self.alive] = 0
+            self.over[env] = False
+        self.any_over = bool(self.over.any())
+        self.look_after_the_dead()
 
     @property
     def stored(self) -> int:
@@ -139,17 +136,41 @@ class Episodes:
 
         Agents that fall silent are dead from then on, and rest should they come back.
         """
-        np.multiply(actions, self.limits, out=self.orders)
         if not self.all_alive:
-            self.orders *= self.alive[..., None]
-        failures = dict(self.batch.step(self.orders))
+            actions = np.where(self.alive[..., None], actions, np.float32(0))
+        failures = dict(self.batch.step(actions, shares=True))
         self.taken += 1
-        self.alive &= self.heard
+        if not (self.all_alive and self.batch.all_heard):
+            self.alive &= self.heard
+            self.look_after_the_dead()
+        return self.rewards(failures), failures
+
+    def look_after_the_dead(self) -> None:
+        """The dead see nothing."""
         self.all_alive = bool(self.alive.all())
         if not self.all_alive:
-            # The dead see nothing.
             self.seen[~self.alive] = 0
-        return self.rewards(failures), failures
+
+    def advance(
+        self, actions: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """A step of all environments, but for those that were over: they begin anew instead."""
+        begun = np.flatnonzero(self.over) if self.any_over else ()
+        rewards, failures = self.step(actions)
+        terminated = np.zeros(len(rewards), bool)
+        truncated = self.ended()
+        infos: dict[str, Any] = {}
+        if failures:
+            infos["failure"] = failures
+            terminated[list(failures)] = True
+            truncated &= ~terminated
+        if len(begun):
+            self.reset([int(env) for env in begun])
+            rewards[begun] = 0.0
+            terminated[begun] = truncated[begun] = False
+        np.logical_or(terminated, truncated, out=self.over)
+        self.any_over = np.count_nonzero(self.over) > 0
+        return rewards, terminated, truncated, infos
 
     def rewards(self, failures: dict[int, str]) -> NDArray[np.float64]:
         """Of the last step."""

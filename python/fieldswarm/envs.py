@@ -70,7 +70,7 @@ class _Whole:
         seen["position"] = _box(0, 1, (agents, self.episodes.problem.axes))
         seen["alive"] = spaces.MultiBinary(agents)
         self.observation_space = spaces.Dict(seen)
-        self.action_space = _box(-1, 1, (agents, len(self.episodes.limits)))
+        self.action_space = _box(-1, 1, (agents, self.episodes.batch.order_size))
 
     def observe(self) -> dict[str, NDArray[Any]]:
         batch, problem = self.episodes.batch, self.episodes.problem
@@ -148,7 +148,6 @@ class FieldVectorEnv(VectorEnv):
         self.single_action_space = self._whole.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._over = np.zeros(num_envs, bool)
 
     def reset(
         self,
@@ -160,13 +159,12 @@ class FieldVectorEnv(VectorEnv):
         episodes = self._whole.episodes
         episodes.seed(_seeds(seed, self.num_envs))
         episodes.reset(range(self.num_envs))
-        self._over[:] = False
         return self._whole.observe(), {}
 
     def step(self, actions: NDArray[np.float32]) -> tuple[Any, ...]:
         """One control interval in all of them."""
         given = _checked(actions, self.action_space.shape, "the controllers")
-        rewards, terminated, truncated, infos = _advance(self._whole.episodes, given, self._over)
+        rewards, terminated, truncated, infos = self._whole.episodes.advance(given)
         return self._whole.observe(), rewards, terminated, truncated, infos
 
 
@@ -180,27 +178,6 @@ def _seeds(seed: int | Sequence[int | None] | None, envs: int) -> Sequence[int |
     return seed
 
 
-def _advance(
-    episodes: Episodes, actions: NDArray[np.float32], over: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-    """A step of all environments; those that were over begin anew instead, and `over` is brought up to date."""
-    begun = np.flatnonzero(over)
-    rewards, failures = episodes.step(actions)
-    terminated = np.zeros(len(over), bool)
-    truncated = episodes.ended()
-    infos: dict[str, Any] = {}
-    if failures:
-        infos["failure"] = failures
-        terminated[list(failures)] = True
-        truncated &= ~terminated
-    if len(begun):
-        episodes.reset([int(env) for env in begun])
-        rewards[begun] = 0.0
-        terminated[begun] = truncated[begun] = False
-    np.logical_or(terminated, truncated, out=over)
-    return rewards, terminated, truncated, infos
-
-
 class _Patches:
     """What agents of a swarm see, as one array for all of them."""
 
@@ -208,7 +185,7 @@ class _Patches:
         self.episodes = Episodes(problem, envs, **options)
         self.seen = self.episodes.seen
         self.observation_space = _box(-np.inf, np.inf, self.seen.shape[2:])
-        self.action_space = _box(-1, 1, (len(self.episodes.limits),))
+        self.action_space = _box(-1, 1, (self.episodes.batch.order_size,))
         self.possible_agents = [f"agent_{k}" for k in range(self.episodes.most_agents)]
 
 
@@ -327,9 +304,8 @@ class SwarmVectorEnv:
         self.alive = self._patches.episodes.alive
         names = list(enumerate(self.agents))
         self._views = {name: self.observations[:, k] for k, name in names}
-        self._actions = np.zeros(self._patches.episodes.orders.shape, np.float32)
+        self._actions = np.zeros((num_envs, len(names), *self._patches.action_space.shape), np.float32)
         self._slots = {name: self._actions[:, k] for k, name in names}
-        self._over = np.zeros(num_envs, bool)
 
     def single_observation_space(self, agent: str) -> spaces.Space:
         """Of one agent in one environment."""
@@ -356,29 +332,29 @@ class SwarmVectorEnv:
         episodes = self._patches.episodes
         episodes.seed(_seeds(seed, self.num_envs))
         episodes.reset(range(self.num_envs))
-        self._over[:] = False
         return dict(self._views), {}
 
     def step(self, actions: Mapping[str, NDArray[np.float32]]) -> tuple[Any, ...]:
         """One control interval in all of them; agents without actions rest."""
-        for name, slot in self._slots.items():
-            action = actions.get(name)
-            if action is None:
-                slot[:] = 0
-                continue
+        if len(actions) < len(self._slots):
+            self._actions[:] = 0
+        for name, action in actions.items():
+            slot = self._slots.get(name)
+            if slot is None:
+                raise ValueError(f"there is no agent {name!r}; agents: {', '.join(self.agents)}")
             given = np.asarray(action)
             if given.dtype.kind not in "fiu" or given.shape != slot.shape:
                 _checked(given, slot.shape, name)
             slot[:] = given
-        unknown = [name for name in actions if name not in self._slots]
-        if unknown:
-            raise ValueError(f"there is no agent {unknown[0]!r}; agents: {', '.join(self.agents)}")
         return self.step_all(self._actions)
 
     def step_all(self, actions: NDArray[np.float32]) -> tuple[Any, ...]:
         """The same with actions as one array, (num_envs, agents, numbers)."""
         episodes = self._patches.episodes
-        rewards, terminated, truncated, infos = _advance(episodes, actions, self._over)
+        given = np.asarray(actions)
+        if given.dtype != np.float32 or given.shape != self._actions.shape:
+            given = _checked(given, self._actions.shape, "the agents")
+        rewards, terminated, truncated, infos = episodes.advance(given)
         if episodes.all_alive:
             given = dict.fromkeys(self.agents, rewards)
             gone = dict.fromkeys(self.agents, terminated)

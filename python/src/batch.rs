@@ -17,12 +17,11 @@ use problem::{Episode, Problem};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
-
-/// Environments that one thread takes at a time: a step of a small one is shorter than waking a thread.
-const AT_LEAST: usize = 4;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Several environments of one problem with swarms that are led from outside.
 ///
@@ -145,6 +144,68 @@ fn parts<T>(slice: &mut [T], count: usize) -> impl Iterator<Item = &mut [T]> {
     })
 }
 
+/// Does all jobs, on this thread and on those of the pool. What `work` returns comes back in order.
+///
+/// A step of small environments takes less time than waking a thread or fetching what another core has in
+/// its cache. So each thread has the same jobs every time, those of the pool stay awake for the next call,
+/// and this one does not go to sleep before they end.
+fn shared_out<J: Send, R: Send>(mut jobs: Vec<J>, work: impl Fn(&mut J) -> R + Sync) -> Vec<R> {
+    let all = |jobs: &mut [J]| -> Vec<R> { jobs.iter_mut().map(&work).collect() };
+    let Some(pool) = HELPERS.as_ref().filter(|_| jobs.len() > 1) else {
+        return all(&mut jobs);
+    };
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    let share = jobs.len().div_ceil(pool.current_num_threads() + 1);
+    let (own, rest) = jobs.split_at_mut(share);
+    let shares: Vec<_> = (rest.chunks_mut(share))
+        .map(|jobs| Mutex::new((jobs, Vec::new())))
+        .collect();
+    let done = AtomicUsize::new(0);
+    let mut outcomes = pool.in_place_scope(|scope| {
+        scope.spawn_broadcast(|_, thread| {
+            if let Some(share) = shares.get(thread.index()) {
+                let (jobs, outcomes) = &mut *locked(share);
+                *outcomes = all(jobs);
+                done.fetch_add(1, Ordering::Release);
+            }
+        });
+        let outcomes = all(own);
+        spin_until(|| done.load(Ordering::Acquire) == shares.len());
+        outcomes
+    });
+    let call = CALLS.load(Ordering::Relaxed);
+    pool.spawn_broadcast(move |_| spin_until(|| CALLS.load(Ordering::Relaxed) != call));
+    outcomes.extend(
+        shares
+            .iter()
+            .flat_map(|share| std::mem::take(&mut locked(share).1)),
+    );
+    outcomes
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Threads beside the one that calls; none where there is one core, or no thread can be had.
+static HELPERS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+    let beside = rayon::current_num_threads() - 1;
+    let pool = ThreadPoolBuilder::new().num_threads(beside);
+    (beside > 0).then(|| pool.build().ok()).flatten()
+});
+
+/// How often work was shared out.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+/// Waits without sleeping, for a while: what takes longer is worth a sleep.
+fn spin_until(over: impl Fn() -> bool) {
+    const A_WHILE: Duration = Duration::from_micros(200);
+    let begun = Instant::now();
+    while !over() && begun.elapsed() < A_WHILE {
+        std::hint::spin_loop();
+    }
+}
+
 /// One beginning of an episode.
 struct Beginning {
     env: usize,
@@ -176,10 +237,8 @@ impl Batch {
                 let rows: Vec<Row<'_>> = std::iter::from_fn(&mut next).take(self.envs).collect();
                 let runs = self.runs.get_mut().unwrap_or_else(PoisonError::into_inner);
                 Ok(py.detach(|| {
-                    (runs.par_iter_mut().zip(rows).enumerate())
-                        .with_min_len(AT_LEAST)
-                        .map(|(env, (run, mut row))| work(env, run, &mut row))
-                        .collect()
+                    let jobs = runs.iter_mut().zip(rows).enumerate().collect();
+                    shared_out(jobs, |(env, (run, row))| work(*env, run, row))
                 }))
             }};
         }
@@ -213,6 +272,32 @@ impl Batch {
     fn order_len(&self) -> usize {
         let actuation = &self.problem.actuation;
         usize::from(actuation.force_max > 0.0) + self.problem.grid.axes * self.moves()
+    }
+
+    /// What a 1 in an order stands for: all that actuators can do where orders are `shares` of it.
+    fn full_order(&self, shares: bool) -> Order {
+        let actuation = &self.problem.actuation;
+        let full = |most: f64| if shares { most as f32 } else { 1.0 };
+        Order {
+            force: full(actuation.force_max),
+            velocity: [full(actuation.velocity_max); 2],
+        }
+    }
+
+    /// Whether the orders of all agents that there are are numbers.
+    fn check_finite(&self, given: ArrayView3<'_, f32>) -> PyResult<()> {
+        let agents: Vec<usize> = (self.runs().iter())
+            .map(|run| run.as_ref().map_or(0, |run| run.agents))
+            .collect();
+        let bad = |&((env, agent, _), value): &((usize, usize, usize), &f32)| {
+            !value.is_finite() && agent < agents[env]
+        };
+        match given.indexed_iter().find(bad) {
+            None => Ok(()),
+            Some(((env, agent, number), value)) => Err(PyValueError::new_err(format!(
+                "orders must be finite: number {number} of agent {agent} in environment {env} is {value}"
+            ))),
+        }
     }
 
     fn moves(&self) -> usize {
@@ -249,18 +334,18 @@ fn in_use(error: numpy::BorrowError) -> PyErr {
     ))
 }
 
-/// What each agent of an environment is told.
-fn orders(given: ArrayView2<'_, f32>, force: bool) -> Vec<Order> {
+/// What each agent of an environment is told: so much of what `full` is 1 of.
+fn orders(given: ArrayView2<'_, f32>, force: bool, full: Order) -> Vec<Order> {
     let order = |row: numpy::ndarray::ArrayView1<'_, f32>| {
         let mut row = row.iter().copied();
         let force = if force {
-            row.next().unwrap_or(0.0)
+            full.force * row.next().unwrap_or(0.0)
         } else {
             0.0
         };
         let mut velocity = [0.0; 2];
-        for (to, from) in velocity.iter_mut().zip(row) {
-            *to = from;
+        for (to, (from, full)) in velocity.iter_mut().zip(row.zip(full.velocity)) {
+            *to = full * from;
         }
         Order { force, velocity }
     };
@@ -408,12 +493,14 @@ impl Batch {
     }
 
     /// One control interval of every environment that runs. `orders` is a float32 array (envs, agents,
-    /// numbers): the force, then velocities, of what agents have. Returns (environment, reason) of those
+    /// numbers): the force, then velocities, of what agents have, or `shares` of what they can do. Returns (environment, reason) of those
     /// whose field blew up or whose plant failed; they stay as they were until they are reset, and are not reported again.
+    #[pyo3(signature = (orders, *, shares=false))]
     fn step(
         &mut self,
         py: Python<'_>,
         orders: &Bound<'_, PyAny>,
+        shares: bool,
     ) -> PyResult<Vec<(usize, String)>> {
         let shape = [self.envs, self.agents, self.order_len()];
         let given: PyReadonlyArray3<'_, f32> = orders.extract().map_err(|_| {
@@ -429,24 +516,16 @@ impl Batch {
             )));
         }
         let given: ArrayView3<'_, f32> = given.as_array();
-        let told: Vec<usize> = (self.runs().iter())
-            .map(|run| run.as_ref().map_or(0, |run| run.agents))
-            .collect();
-        for ((env, agent, number), value) in given.indexed_iter() {
-            if !value.is_finite() && agent < told[env] {
-                return Err(PyValueError::new_err(format!(
-                    "orders must be finite: number {number} of agent {agent} in environment {env} is {value}"
-                )));
-            }
+        if !given.iter().all(|value| value.is_finite()) {
+            self.check_finite(given)?;
         }
+        let full = self.full_order(shares);
         let force = self.problem.actuation.force_max > 0.0;
         let look = self.look.clone();
         let outcomes = self.side_by_side(py, |env, run, row| {
             let there = run.as_mut().filter(|run| run.failure.is_none())?;
-            match there
-                .puppets
-                .step(&self::orders(given.index_axis(Axis(0), env), force))
-            {
+            let orders = self::orders(given.index_axis(Axis(0), env), force, full);
+            match there.puppets.step(&orders) {
                 Ok(()) => {
                     row.write(there, &look);
                     None
@@ -616,6 +695,13 @@ impl Batch {
     #[getter]
     fn heard<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<bool>> {
         self.arrays.heard.bind(py).clone()
+    }
+
+    /// Whether all of those did.
+    #[getter]
+    fn all_heard(&self, py: Python<'_>) -> PyResult<bool> {
+        let heard = self.arrays.heard.bind(py).try_readonly().map_err(in_use)?;
+        Ok(heard.as_slice()?.iter().all(|heard| *heard))
     }
 
     /// Mean squared errors to the targets: (envs,).
