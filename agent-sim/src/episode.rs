@@ -140,6 +140,8 @@ pub struct Snapshot<'a> {
     pub step: usize,
     /// The field that agents see.
     pub field: &'a [f64],
+    /// What it should be.
+    pub target: &'a [f32],
     /// Its mean squared error to the target.
     pub error: f64,
     /// Where the agents are.
@@ -380,6 +382,7 @@ impl<L: Link> ClosedLoop<L> {
         Snapshot {
             step: self.step,
             field: self.problem.seen(&self.state),
+            target: self.problem.seen(&self.target),
             error: self.error,
             positions: self.swarm.positions(),
             deeds: self.swarm.deeds(),

@@ -36,6 +36,7 @@ pub mod puppets;
 mod readings;
 pub mod recording;
 pub mod report;
+pub mod requirement;
 pub mod rig;
 pub mod scenario;
 pub mod sense;

@@ -23,13 +23,18 @@
 //! ```
 
 use crate::controller::{Controller, Experiment};
+use crate::episode::{RunError, Snapshot};
 use crate::fault::{BadFault, Fault, Who};
 use crate::plant::Address;
-use crate::rig::{Boards, LinkKind};
+use crate::requirement::{
+    BadRequirement, Conditions, Judge, Moment, Require, Requirement, Verdict,
+};
+use crate::rig::{Boards, LinkKind, Rig};
 use agent_core::policy::Policy;
 use artifacts::policy_file::{PolicyFile, PolicyFileError};
 use problem::grid::Points;
 use problem::limit::{self, NoRoom, TooMany};
+use problem::metrics::Score;
 use problem::test_set::{EpisodeSet, Resampled, TestSetError};
 use problem::{BadProblem, Episode, ErrorSensing, NoProblem, Problem, Problems, Proportional};
 use serde::{Deserialize, Serialize};
@@ -92,6 +97,9 @@ pub struct Scenario {
     /// What goes wrong.
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
+    /// What must hold.
+    #[serde(default, rename = "require", skip_serializing_if = "Vec::is_empty")]
+    pub requirements: Vec<Require>,
 }
 
 fn fresh() -> String {
@@ -147,6 +155,14 @@ pub enum BadScenario {
         fault: String,
         /// What is wrong with it.
         source: BadFault,
+    },
+    /// Something is required that the run cannot have.
+    #[error("'{requirement}' cannot be required: {source}")]
+    Requirement {
+        /// As it was given.
+        requirement: String,
+        /// What is wrong with it.
+        source: BadRequirement,
     },
     /// There is more of something than programs take.
     #[error(transparent)]
@@ -294,8 +310,9 @@ impl Scenario {
                 "--gain {gain} is not a number of at least 0"
             )));
         }
-        Ok(Team {
-            problem,
+        limit::REQUIREMENTS.check(self.requirements.len())?;
+        let wanted = |require: &Require| require.on(&problem);
+        let team = Team {
             kind,
             gain: self.gain,
             policy,
@@ -305,7 +322,18 @@ impl Scenario {
             faults: self.faults.clone(),
             links: self.links.clone(),
             realtime: self.realtime,
-        })
+            requirements: self.requirements.iter().flat_map(wanted).collect(),
+            problem,
+        };
+        let conditions = team.conditions();
+        for requirement in &team.requirements {
+            let bad = |source| BadScenario::Requirement {
+                requirement: requirement.to_string(),
+                source,
+            };
+            requirement.check(&conditions).map_err(bad)?;
+        }
+        Ok(team)
     }
 }
 
@@ -437,9 +465,43 @@ pub struct Team {
     pub links: Vec<Boards>,
     /// How many times as fast as the wall clock the field goes; none in lock-step.
     pub realtime: Option<f64>,
+    /// What must hold.
+    pub requirements: Vec<Requirement>,
 }
 
 impl Team {
+    /// What is known of the run before it begins.
+    pub fn conditions(&self) -> Conditions<'_> {
+        let begins = |fault: &Fault| (fault.at * self.steps as f64).round() as usize;
+        Conditions {
+            problem: &self.problem,
+            agents: self.agents,
+            boards: self.links.iter().map(Boards::count).sum(),
+            steps: self.steps,
+            faults: self.faults.iter().map(begins).collect(),
+        }
+    }
+
+    /// Runs an episode and holds it to what is required; `watch` sees the state before the first step and
+    /// after each.
+    pub fn judged(
+        &self,
+        episode: &Episode,
+        rig: Option<&Rig>,
+        watch: &mut dyn FnMut(&Snapshot<'_>),
+    ) -> (Result<Score, RunError>, Verdict) {
+        let policy = self.parsed_policy();
+        let mut judge = Judge::new(&self.requirements, &self.conditions());
+        let score = self
+            .experiment(policy.as_ref())
+            .run_on(rig, episode, &mut |snapshot| {
+                judge.see(&Moment { snapshot, rig });
+                watch(snapshot);
+            });
+        let cut = score.as_ref().err().map(ToString::to_string);
+        (score, judge.verdict(cut))
+    }
+
     /// The policy, parsed.
     ///
     /// # Panics

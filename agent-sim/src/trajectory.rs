@@ -160,6 +160,7 @@ mod tests {
             trajectory.push(&Snapshot {
                 step,
                 field: &[1.0, 2.0],
+                target: &[],
                 error: 1.0,
                 positions: &[[0.0; 2]; 2],
                 deeds: &deeds,

@@ -76,6 +76,16 @@ pub const FAULTS: Limit = Limit::new(
     1000,
     "let one fault hit several agents with fraction= or ids=",
 );
+/// Requirements of a run.
+pub const REQUIREMENTS: Limit = Limit::new("requirements", 100, "leave some out");
+/// Runs of a campaign.
+pub const RUNS: Limit = Limit::new(
+    "runs of a campaign",
+    10_000_000,
+    "give a range fewer points, or sampling = \"sobol\" and runs",
+);
+/// What a campaign varies.
+pub const VARIED: Limit = Limit::new("varied values", 100, "make several campaigns");
 /// Boards of a run; an emulated one is a process.
 pub const BOARDS: Limit = Limit::new("boards", 1024, "leave the others in the simulator");
 /// Points of a sweep.

@@ -383,6 +383,7 @@ mod tests {
             fields.push(&Snapshot {
                 step,
                 field: &[step as f64; 100],
+                target: &[],
                 error: 0.25,
                 positions: &vec![[0.5, 0.0]; agents],
                 deeds: &vec![deed; agents],

@@ -1,8 +1,8 @@
 //! `agent-sim problems` and `agent-sim faults`: what there is.
 
 use super::print;
-use crate::fault;
 use crate::table::table;
+use crate::{fault, requirement};
 use artifacts::policy_file::PolicyFile;
 use problem::Problems;
 
@@ -57,6 +57,30 @@ const WHO_AND_WHEN: &str = "  \
          the time); otherwise everybody
   when   at=0.5, until=0.8: shares of the run; otherwise all of it
 ";
+
+const REQUIREMENTS: &str = "\
+A requirement is QUANTITY,below=BOUND or QUANTITY,above=BOUND, and when; give --require several times to
+combine them. In a scenario file: [[require]] what = \"error\" below = 0.01 when = \"at the end\".
+";
+
+const WHEN: &str = "  \
+  when   always (unless something else is said), eventually, at the end, within 50 steps of a fault
+         from=0.5, until=0.8: shares of the run; otherwise all of it
+  of     of=start: the bound is a share of what the quantity was at the start
+  where  region=0.2..0.6 or 0.2..0.6x0.1..0.4, of quantities of the field
+  whose  ids=0+3+10..20, of quantities of agents
+  level  of recovery: the error that counts as recovered
+
+  built-in alone stands for what is expected of any swarm: an error that falls to a tenth of what it was
+  and never gets out of hand, nobody in keep-out zones, and nothing lost that cannot be.
+";
+
+pub fn requirements() -> anyhow::Result<()> {
+    print(&format!(
+        "{REQUIREMENTS}\n{}\n{WHEN}",
+        requirement::listing()
+    ))
+}
 
 pub fn faults() -> anyhow::Result<()> {
     print(&format!("{FAULTS}\n{}\n{WHO_AND_WHEN}", fault::listing()))

@@ -156,6 +156,9 @@ Examples:
     /// The problems, their variants and what can be changed about their physics
     #[command(after_help = "Example:\n  agent-sim problems")]
     Problems,
+    /// What can be required of a run
+    #[command(after_help = "Example:\n  agent-sim requirements")]
+    Requirements,
     /// The faults and their parameters
     #[command(after_help = "Example:\n  agent-sim faults")]
     Faults,
@@ -190,6 +193,7 @@ fn carry_out(command: Option<Command>, problems: &Problems) -> anyhow::Result<()
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::Bench(args)) => bench::bench(&args, problems),
         Some(Command::Problems) => list::problems(problems),
+        Some(Command::Requirements) => list::requirements(),
         Some(Command::Faults) => list::faults(),
     }
 }

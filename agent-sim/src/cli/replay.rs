@@ -53,6 +53,8 @@ pub fn replay(args: &ReplayArgs, problems: &Problems) -> anyhow::Result<()> {
     }
     // In lock-step an agent on a board does what it does in this process.
     scenario.links.clear();
+    // Only the bits are looked at here.
+    scenario.requirements.clear();
     let csv = read(folder, STEPS)?;
     let Some(recorded) = fingerprints(&csv) else {
         bail!(

@@ -18,6 +18,7 @@ use crate::recording::{Cut, Recording, StepLog, csv as log_csv};
 use crate::report::film::film;
 use crate::report::html::{self, Page};
 use crate::report::{self, DrawError, Event, RGBColor, Shown, line};
+use crate::requirement::{Judge, Moment, Verdict};
 use crate::rig::{Boards, Diary, LinkKind, Pace, Rig};
 use crate::scenario::{ControllerKind, Scenario, Team};
 use crate::table::{number, table};
@@ -98,6 +99,9 @@ struct Outcome<'a> {
     /// If the set came on another grid.
     #[serde(skip_serializing_if = "Option::is_none")]
     resampled: Option<&'a Resampled>,
+    /// What was required, and its margins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requirements: Option<Vec<Object>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<Vec<Object>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,6 +161,8 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     };
     let contenders = contenders(&team, &experiment, args.alone);
     let rig = rig(&args.rig, patience, &team, policy.as_ref())?;
+    let mut judge = Some(Judge::new(&team.requirements, &team.conditions()));
+    let mut verdict = None;
     let mut node_log = NodeLog::default();
     let entries = || {
         let mut origin = origin(&scenario, &team, resampled.as_ref(), plant.as_ref());
@@ -172,6 +178,9 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         let mut fields = fields.take();
         let recording = Recording::watched(&contender.experiment, rig, &episode, |snapshot| {
             progress.tick();
+            if let Some(judge) = &mut judge {
+                judge.see(&Moment { snapshot, rig });
+            }
             if let Some(fields) = &mut fields {
                 fields.push(snapshot);
             }
@@ -205,6 +214,8 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
                 );
             }
         };
+        // Only of the run that was asked for is anything required.
+        verdict = verdict.or_else(|| judge.take().map(|judge| judge.verdict(None)));
         if let Some(fields) = fields {
             kept = fields.finish(&entries(), Some(&recording.score))?;
         }
@@ -271,6 +282,11 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     for picture in pictures {
         page = page.picture(picture.caption, picture.svg);
     }
+    let judged = verdict.filter(|_| !team.requirements.is_empty());
+    let margins = judged.as_ref().map(|verdict| margin_rows(&team, verdict));
+    if let Some(margins) = &margins {
+        page = page.table("What is required", margins.clone());
+    }
     if let Some(boards) = &boards {
         page = page
             .table("Boards", boards.nodes.clone())
@@ -301,16 +317,19 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
             folder: folder.path().display().to_string(),
             fields: kept.iter().map(|path| path.display().to_string()).collect(),
             resampled: resampled.as_ref(),
+            requirements: margins.as_ref().map(|margins| objects(margins)),
             nodes: boards.as_ref().map(|boards| objects(&boards.nodes)),
             events: boards.as_ref().map(|boards| objects(&boards.events)),
         };
-        return print(&(serde_json::to_string_pretty(&outcome)? + "\n"));
+        print(&(serde_json::to_string_pretty(&outcome)? + "\n"))?;
+        return lost(&team, judged.as_ref());
     }
+    let margins = margins.map_or(String::new(), |margins| format!("\n{}", table(&margins)));
     let boards = boards.map_or(String::new(), |boards| {
         format!("\n{}\n{}", table(&boards.nodes), table(&boards.events))
     });
     print(&format!(
-        "{source} · {} agents · {} steps · episode {} of the {} set{}\n{}\n{}{boards}\n{}",
+        "{source} · {} agents · {} steps · episode {} of the {} set{}\n{}\n{}{margins}{boards}\n{}",
         team.agents,
         team.steps,
         scenario.episode,
@@ -319,7 +338,37 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         fault_lines(&team),
         table(&rows),
         listing(&written)
-    ))
+    ))?;
+    lost(&team, judged.as_ref())
+}
+
+/// What was required, and by how much it held.
+fn margin_rows(team: &Team, verdict: &Verdict) -> Vec<Vec<String>> {
+    let head = ["required", "margin", "was", "after step", "holds"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for (requirement, judged) in team.requirements.iter().zip(&verdict.judged) {
+        rows.push(vec![
+            requirement.to_string(),
+            number(judged.margin),
+            number(judged.value),
+            judged.step.to_string(),
+            if judged.holds() { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    rows
+}
+
+/// An error where something that was required did not hold.
+fn lost(team: &Team, verdict: Option<&Verdict>) -> anyhow::Result<()> {
+    let Some(verdict) = verdict.filter(|verdict| !verdict.holds()) else {
+        return Ok(());
+    };
+    let all = team.requirements.iter().zip(&verdict.judged);
+    let lost: Vec<String> = all
+        .filter(|(_, judged)| !judged.holds())
+        .map(|(requirement, judged)| format!("{requirement} (margin {})", number(judged.margin)))
+        .collect();
+    bail!("what is required does not hold: {}", lost.join("; "))
 }
 
 /// Of a set that came on another grid, after its name.
@@ -328,7 +377,7 @@ pub fn aside(resampled: Option<&Resampled>) -> String {
 }
 
 /// A file that somebody else wrote must not overwrite a board's policy and move its actuator unasked.
-fn refuse_real_boards(links: &[Boards]) -> anyhow::Result<()> {
+pub fn refuse_real_boards(links: &[Boards]) -> anyhow::Result<()> {
     match links.iter().find(|boards| boards.kind() != LinkKind::Qemu) {
         None => Ok(()),
         Some(boards) => bail!(
@@ -340,7 +389,7 @@ fn refuse_real_boards(links: &[Boards]) -> anyhow::Result<()> {
 }
 
 /// The boards of the run, started, if it has any or keeps real time.
-fn rig(
+pub fn rig(
     args: &RigArgs,
     patience: Duration,
     team: &Team,
@@ -468,7 +517,7 @@ fn board_tables(rig: &Rig) -> BoardTables {
 }
 
 /// A table as CSV; cells with commas or quotes are quoted.
-fn csv(rows: &[Vec<String>]) -> String {
+pub fn csv(rows: &[Vec<String>]) -> String {
     let cell = |cell: &String| match cell.contains([',', '"', '\n']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell.clone(),

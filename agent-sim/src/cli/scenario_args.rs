@@ -31,6 +31,10 @@ pub struct ScenarioArgs {
     /// lists all)
     #[arg(long = "fault", value_name = "FAULT")]
     faults: Vec<String>,
+    /// Something that must hold, e.g. error,below=0.01,when=at the end, or built-in (repeatable;
+    /// agent-sim requirements lists quantities)
+    #[arg(long = "require", value_name = "REQUIREMENT")]
+    requirements: Vec<String>,
     /// Seed of fresh episodes and of faults [default: 0]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -79,6 +83,12 @@ impl ScenarioArgs {
             let fault =
                 fault.map_err(|error| anyhow!("the fault '{text}' is impossible: {error}"))?;
             scenario.faults.push(fault);
+        }
+        for text in &self.requirements {
+            let required = text.parse();
+            let required =
+                required.map_err(|error| anyhow!("'{text}' cannot be required: {error}"))?;
+            scenario.requirements.push(required);
         }
         let as_published = || self.as_published.then(|| "as-published".to_owned());
         let or = |given: &Option<usize>, there: Option<usize>| given.or(there);

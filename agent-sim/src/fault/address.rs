@@ -49,12 +49,25 @@ impl Ids {
     }
 
     /// Refuses numbers that no agent has.
-    pub(super) fn check(&self, agents: usize) -> Result<(), BadFault> {
+    pub(crate) fn check(&self, agents: usize) -> Result<(), BadFault> {
         let unknown = self.ranges.iter().map(|range| range[1]);
         match unknown.max().filter(|last| *last >= agents) {
             None => Ok(()),
             Some(id) => Err(BadFault::UnknownAgent { id, agents }),
         }
+    }
+}
+
+impl FromIterator<usize> for Ids {
+    fn from_iter<I: IntoIterator<Item = usize>>(ids: I) -> Self {
+        let mut ranges: Vec<[usize; 2]> = Vec::new();
+        for id in ids {
+            match ranges.last_mut() {
+                Some([_, last]) if *last + 1 == id => *last = id,
+                _ => ranges.push([id, id]),
+            }
+        }
+        Self { ranges }
     }
 }
 
@@ -113,7 +126,7 @@ impl Region {
     }
 
     /// Refuses boxes that are not part of the domain.
-    pub(super) fn check(&self, axes: usize, low: [f64; 2], high: [f64; 2]) -> Result<(), BadFault> {
+    pub(crate) fn check(&self, axes: usize, low: [f64; 2], high: [f64; 2]) -> Result<(), BadFault> {
         let region = *self;
         if self.axes != axes {
             return Err(BadFault::RegionAxes { region, axes });

@@ -72,6 +72,7 @@ pub static RESTART: Descriptor = Descriptor {
 
 fn restart(node: &mut Node) {
     let restarted = node.board.as_mut().map(EmulatedBoard::restart);
+    node.diary.restarts += 1;
     must(node, RESTART.name, restarted);
     node.await_answer();
 }

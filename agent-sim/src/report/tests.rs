@@ -58,6 +58,7 @@ fn run(problem: &Problem, agents: usize, steps: usize) -> Trajectory {
         trajectory.push(&Snapshot {
             step,
             field: &field,
+            target: &[],
             error: fade,
             positions: &(0..agents).map(place).collect::<Vec<_>>(),
             deeds: &(0..agents).map(deed).collect::<Vec<_>>(),

@@ -47,6 +47,8 @@ pub struct Diary {
     pub states: Vec<State>,
     /// What happened.
     pub events: Vec<Event>,
+    /// How often it has started since.
+    pub restarts: usize,
     /// The time from each observation to its answer.
     latencies: Vec<Duration>,
 }

@@ -71,6 +71,8 @@ pub struct Node {
     session: Option<Session>,
     /// Whom it says it obeys.
     pub guard: Guard,
+    /// How often it had started when it last said so.
+    boots: Option<u32>,
     /// None for a node that is only looked at.
     payload: Option<Payload>,
     pace: Pace,
@@ -111,6 +113,7 @@ impl Node {
             log_read: 0,
             session: None,
             guard: Guard::default(),
+            boots: None,
             payload,
             pace,
             step: 0,
@@ -131,6 +134,7 @@ impl Node {
         self.session = Some(session);
         let hello = self.ask(Session::hello)?;
         self.guard = hello.guard;
+        self.boots = Some(hello.boots);
         if let Some(payload) = &self.payload {
             if hello.guard.link && rights.is_none() {
                 return Err(SessionError::KeyNeeded);
@@ -464,6 +468,10 @@ impl Node {
             hello.boots,
             cause(hello.reset)
         );
+        // The first start after the power came on is the rig's to count: it says the same every time.
+        if self.boots.replace(hello.boots) != Some(hello.boots) && hello.boots > 1 {
+            self.diary.restarts += 1;
+        }
         self.last = None;
         self.recent.clear();
         if !self.account.comes_back() {
