@@ -25,6 +25,7 @@
 
 pub mod agents;
 pub mod bench;
+pub mod campaign;
 pub mod cli;
 pub mod controller;
 pub mod episode;

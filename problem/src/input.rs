@@ -34,6 +34,8 @@ pub const CHECKPOINT: Kind = Kind::new("a checkpoint", 1024 * MIB);
 pub const LOG: Kind = Kind::new("the log of a run", 256 * MIB);
 /// Figures of a sweep or a study that were kept.
 pub const FIGURES: Kind = Kind::new("kept figures", 64 * MIB);
+/// The runs of a campaign, of which there are at most [`RUNS`](crate::limit::RUNS).
+pub const RUNS: Kind = Kind::new("the runs of a campaign", 16 * 1024 * MIB);
 /// A key.
 pub const KEY: Kind = Kind::new("a key", 4096);
 /// The image of a board.

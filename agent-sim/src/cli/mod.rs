@@ -1,11 +1,13 @@
 //! The command line: [`main`] for a list of problems, a module for each command.
 
 mod bench;
+mod campaign;
 mod check;
 mod demo;
 mod eval;
 mod fields;
 mod key;
+mod key_figures;
 mod list;
 mod new;
 mod nodes;
@@ -54,7 +56,8 @@ Examples:
                                                          real firmware on emulated boards; two die
   agent-sim replay out/run-turbulence-2d                 the same again, bit for bit
   agent-sim eval ks-1d --set table                       score on the published test set
-  agent-sim sweep fkpp-1d --agents 5..320 --episodes 50  error against the number of agents";
+  agent-sim sweep fkpp-1d --agents 5..320 --episodes 50  error against the number of agents
+  agent-sim campaign mine.toml                           thousands of broken swarms, held to what you require";
 
 // There is one of it, for as long as the program runs.
 #[expect(clippy::large_enum_variant)]
@@ -99,6 +102,13 @@ Examples:
   agent-sim sweep ks-1d --fault-fraction 0,0.1,0.3,0.5   that share of the agents is dead
   agent-sim sweep heat-1d --fault noise,std=0.1 --fault-fraction 0,0.5,1 --agents 8,16")]
     Sweep(sweep::SweepArgs),
+    /// Thousands of runs of a space of scenarios, held to what is required; resumable
+    #[command(after_help = "\
+Examples:
+  agent-sim campaign examples/campaigns/heat-1d.toml     margins, failure probability, the worst ten
+  agent-sim campaign mine.toml --runs 10000 --out out/mine
+The exit code is 1 where more runs fail than the file tolerates; junit.xml is for test reports.")]
+    Campaign(campaign::CampaignArgs),
     /// Give a policy to boards, while they run
     #[command(after_help = "\
 Examples:
@@ -183,6 +193,7 @@ fn carry_out(command: Option<Command>, problems: &Problems) -> anyhow::Result<()
         Some(Command::Run(args)) => run::run(&args, problems),
         Some(Command::Eval(args)) => eval::eval(&args, problems),
         Some(Command::Sweep(args)) => sweep::sweep(&args, problems),
+        Some(Command::Campaign(args)) => campaign::campaign(&args, problems),
         Some(Command::Flash(args)) => nodes::flash(&args),
         Some(Command::Nodes(args)) => nodes::nodes(&args),
         Some(Command::Key(args)) => key::key(&args),

@@ -7,6 +7,7 @@
 //! | [`story_picture`] | several runs side by side over their errors |
 //! | [`sweep_picture`], [`sweep_panels`] | scores against what was varied |
 //! | [`matrix_panels`] | numbers in coloured squares, where two things were varied |
+//! | [`margins_picture`], [`coverage_picture`] | how far runs were from failing, and against what was varied |
 //! | [`nodes_picture`] | what became of each board, below the field's error |
 //! | [`film`](film::film) | the field and the agents as they move |
 //! | [`html::Page`] | all of it on one page |
@@ -19,6 +20,7 @@ mod colour;
 mod curves;
 pub mod film;
 pub mod html;
+mod margins;
 mod matrix;
 mod nodes;
 mod plane;
@@ -29,6 +31,7 @@ mod sweep;
 
 pub use colour::line;
 pub use curves::Event;
+pub use margins::{Against, coverage_picture, margins_picture};
 pub use matrix::{Matrix, Square, matrix_panels};
 pub use nodes::{Row, nodes_picture};
 pub use plotters::style::RGBColor;

@@ -1,0 +1,350 @@
+//! What is required of runs, spaces of scenarios, campaigns that are stopped and go on, hunts and what
+//! they make of what they find.
+
+use agent_sim::campaign::{Ledger, Points, Record, Space};
+use agent_sim::requirement::{Require, Verdict};
+use agent_sim::scenario::Scenario;
+use problem::Problems;
+use std::fs;
+
+fn problems() -> Problems {
+    Problems::published()
+}
+
+fn verdict(toml: &str) -> Verdict {
+    let scenario = Scenario::from_toml(toml).unwrap();
+    let team = scenario.team(&problems()).unwrap();
+    let episode = scenario.episode(&team).unwrap();
+    team.judged(&episode, None, &mut |_| {}).1
+}
+
+/// A rod under feedback, with what is required of it.
+fn rod(rest: &str) -> String {
+    format!("problem = \"heat-1d\"\ncontroller = \"proportional\"\nseed = 3\n{rest}")
+}
+
+fn require(text: &str) -> String {
+    let required: Require = text.parse().unwrap();
+    let table = toml::to_string(&required).unwrap();
+    format!("[[require]]\n{table}")
+}
+
+/// Nobody controls the rod: its error is what it is, so bounds on both sides of it tell what margins mean.
+#[test]
+fn margins_are_shares_of_their_bounds() {
+    let free = |text: &str| {
+        let toml = format!(
+            "problem = \"heat-1d\"\ncontroller = \"none\"\n{}",
+            require(text)
+        );
+        verdict(&toml).judged[0]
+    };
+    let end = free("error,below=1e9,when=at the end");
+    assert_eq!(end.step, 300);
+    let exact = end.value;
+    let twice = free(&format!("error,below={},when=at the end", 2.0 * exact));
+    assert!((twice.margin - 0.5).abs() < 1e-12);
+    let half = free(&format!("error,below={},when=at the end", exact / 2.0));
+    assert!((half.margin + 1.0).abs() < 1e-12);
+    let above = free(&format!("error,above={},when=at the end", exact / 2.0));
+    assert!((above.margin - 1.0).abs() < 1e-12);
+    // What holds always holds at its worst; what holds eventually, at its best.
+    let always = free(&format!("error,below={exact}"));
+    let eventually = free(&format!("error,below={exact},when=eventually"));
+    assert!(always.margin <= 0.0 && eventually.margin >= 0.0);
+    // A share of what it was at the start is 1 at the start.
+    let start = free("error,below=1,of=start,when=at the end,until=0");
+    assert_eq!((start.margin, start.step), (0.0, 0));
+}
+
+#[test]
+fn an_error_in_the_whole_domain_is_the_error() {
+    let both = require("error,below=1") + &require("error,below=1,region=0..1");
+    let verdict = verdict(&rod(&both));
+    let [whole, region] = verdict.judged[..] else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!(whole.step, region.step);
+    assert!((whole.value - region.value).abs() < 1e-12 * whole.value);
+}
+
+#[test]
+fn what_holds_after_faults_is_looked_for_after_each_of_them() {
+    let faults = "[[fault]]\nkind = \"crash\"\nids = \"0\"\nat = 0.5\n[[fault]]\nkind = \"crash\"\nids = \"1\"\nat = 0.8\n";
+    let toml = rod(&format!(
+        "{faults}{}{}{}",
+        require("silent,above=2,when=within 5 steps of a fault"),
+        require("silent,below=2"),
+        require("recovery,level=1e9,below=10,when=at the end")
+    ));
+    let verdict = verdict(&toml);
+    // After the first of them there was one.
+    assert_eq!(
+        (verdict.judged[0].value, verdict.judged[0].margin),
+        (1.0, -0.5)
+    );
+    assert!((151..=155).contains(&verdict.judged[0].step), "{verdict:?}");
+    assert_eq!(verdict.judged[1].value, 2.0);
+    // The error never was above such a level.
+    assert_eq!(
+        (verdict.judged[2].value, verdict.judged[2].margin),
+        (0.0, 1.0)
+    );
+}
+
+#[test]
+fn what_a_run_cannot_have_cannot_be_required() {
+    let refused = |rest: &str, said: &str| {
+        let scenario = Scenario::from_toml(&rod(rest));
+        let error = match scenario.map_err(|e| e.to_string()) {
+            Ok(scenario) => scenario.team(&problems()).unwrap_err().to_string(),
+            Err(error) => error,
+        };
+        assert!(error.contains(said), "{rest}: {error}");
+    };
+    for (text, said) in [
+        ("mass,below=1", "integral means nothing"),
+        ("intrusion,below=1", "no keep-out zones"),
+        ("resets,below=1", "no agent is on a board"),
+        ("recovery,level=1,below=1", "no fault to recover from"),
+        ("error,below=1,region=0.5..2", "0..1"),
+        ("force,below=1,ids=8", "agent 8"),
+        (
+            "error,below=1,when=within 5 steps of a fault",
+            "no fault begins",
+        ),
+    ] {
+        refused(&require(text), said);
+    }
+    for (text, said) in [
+        ("eror,below=1", "did you mean error?"),
+        ("error", "either below=… or above=…"),
+        ("error,below=1,above=2", "either below=… or above=…"),
+        ("error,below=inf", "cannot be held to inf"),
+        ("error,below=1,ids=0", "no parameter 'ids'"),
+        ("error,below=1,from=0.9,until=0.1", "ends before it begins"),
+        ("error,below=1,when=sometimes", "no time"),
+        ("recovery,below=1", "needs the error that counts"),
+        ("built-in,below=1", "takes nothing else"),
+    ] {
+        let error = text.parse::<Require>().unwrap_err().to_string();
+        assert!(error.contains(said), "{text}: {error}");
+    }
+}
+
+#[test]
+fn requirements_are_written_as_they_are_read() {
+    for text in [
+        "built-in",
+        "error,below=0.01,of=start,region=0.2..0.6,when=at the end,from=0.5",
+        "force,above=3,ids=0+3+5..7,when=within 50 steps of a fault,until=0.75",
+        "recovery,below=50,level=0.001,when=eventually",
+    ] {
+        let read: Require = text.parse().unwrap();
+        assert_eq!(read.to_string(), text);
+        let table = toml::to_string(&read).unwrap();
+        assert_eq!(toml::from_str::<Require>(&table).unwrap(), read, "{table}");
+    }
+}
+
+/// Every problem can be held to what is expected of any swarm.
+#[test]
+fn built_in_requirements_fit_every_problem() {
+    let problems = problems();
+    for problem in problems.iter() {
+        let scenario = Scenario {
+            problem: problem.name.to_owned(),
+            set: "fresh".to_owned(),
+            requirements: vec![Require::BuiltIn],
+            ..Scenario::default()
+        };
+        let team = scenario.team(&problems).unwrap();
+        assert!(team.requirements.len() >= 2, "{}", problem.name);
+    }
+}
+
+const SPACE: &str = "\
+problem = \"heat-1d\"
+controller = \"proportional\"
+agents = { from = 4, to = 9 }
+seed = { from = 0, to = 999 }
+steps = 20
+
+[campaign]
+runs = 60
+seed = 7
+
+[[fault]]
+kind = { any = [\"crash\", \"freeze\"] }
+ids = { pick = { from = 1, to = 3 } }
+at = { from = 0.0, to = 0.5 }
+lasts = { from = 0.1, to = 0.9 }
+present = { any = [true, false] }
+
+[[require]]
+what = \"error\"
+below = 0.5
+of = \"start\"
+when = \"at the end\"
+";
+
+fn space() -> Space {
+    Space::read(SPACE, &problems()).unwrap()
+}
+
+#[test]
+fn points_of_a_space_are_scenarios_within_it() {
+    let space = space();
+    let mut present = 0;
+    for point in Points::from(&space, 0) {
+        let scenario = space.scenario(&point).unwrap();
+        let agents = scenario.agents.unwrap();
+        assert!((4..=9).contains(&agents) && scenario.seed <= 999);
+        scenario.team(&problems()).unwrap();
+        for fault in &scenario.faults {
+            present += 1;
+            let until = fault.until.unwrap_or(1.0);
+            assert!((0.0..=0.5).contains(&fault.at) && until - fault.at <= 0.9 + 1e-12);
+            let agent_sim::fault::Who::Ids(ids) = &fault.who else {
+                panic!("{fault}")
+            };
+            assert!((1..=3).contains(&ids.within(agents).len()), "{fault}");
+        }
+    }
+    assert_eq!(space.runs(), 60);
+    assert!((20..40).contains(&present), "{present} of 60");
+}
+
+/// From wherever a sequence is taken up, it goes on as it would have.
+#[test]
+fn sequences_go_on_where_they_were_left() {
+    for sampling in ["sobol", "random"] {
+        let text = SPACE.replace("seed = 7", &format!("seed = 7\nsampling = \"{sampling}\""));
+        let space = Space::read(&text, &problems()).unwrap();
+        let all: Vec<_> = Points::from(&space, 0).collect();
+        let rest: Vec<_> = Points::from(&space, 23).collect();
+        assert_eq!(all[23..], rest[..]);
+        assert!(all.iter().flatten().all(|x| (0.0..1.0).contains(x)));
+    }
+}
+
+#[test]
+fn a_grid_has_every_combination_once() {
+    let text = "problem = \"heat-1d\"\nagents = { from = 4, to = 6 }\n\
+                seed = { any = [1, 5] }\n[physics]\nnu = { from = 0.1, to = 0.3, points = 3 }\n\
+                [campaign]\nsampling = \"grid\"\n[[require]]\nwhat = \"built-in\"\n";
+    let space = Space::read(text, &problems()).unwrap();
+    let mut seen: Vec<Vec<String>> = Points::from(&space, 0)
+        .map(|point| space.values(&point))
+        .collect();
+    assert_eq!(seen[0], ["4", "1", "0.1"]);
+    assert_eq!(seen.last().unwrap()[..2], ["6", "5"]);
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 3 * 2 * 3);
+}
+
+#[test]
+fn mistakes_in_a_space_are_told_with_their_line() {
+    for (from, to, line, said) in [
+        ("{ from = 4, to = 9 }", "{ from = 9, to = 4 }", 3, "empty"),
+        (
+            "{ from = 4, to = 9 }",
+            "{ from = 4 }",
+            3,
+            "both from and to",
+        ),
+        (
+            "{ from = 4, to = 9 }",
+            "{ from = 0, to = 9 }",
+            3,
+            "0 agents",
+        ),
+        ("{ from = 4, to = 9 }", "{ any = [] }", 3, "at least one"),
+        (
+            "{ from = 0.0, to = 0.5 }",
+            "{ from = 0.0, to = 1.5 }",
+            11,
+            "1.5",
+        ),
+        (
+            "lasts = { from = 0.1, to = 0.9 }",
+            "until = { from = 0.1, to = 0.2 }",
+            11,
+            "before",
+        ),
+        ("pick = { from = 1, to = 3 }", "pick = 0", 13, "1 or more"),
+        (
+            "seed = 7",
+            "seed = 7\ntolerate = 2.0",
+            7,
+            "share of the runs",
+        ),
+        ("seed = 7", "sampling = \"grid\"", 13, "give points"),
+        ("\"error\"", "\"erorr\"", 18, "did you mean error?"),
+        (
+            "what = \"error\"",
+            "what = \"mass\"",
+            0,
+            "integral means nothing",
+        ),
+    ] {
+        let wrong = SPACE.replace(from, to);
+        assert_ne!(wrong, SPACE, "{from}");
+        let error = Space::read(&wrong, &problems()).unwrap_err().to_string();
+        let place = format!("line {line}:");
+        assert!(error.contains(said), "{to}: {error}");
+        assert!(line == 0 || error.contains(&place), "{to}: {error}");
+    }
+}
+
+/// A trillion points are refused before anything runs.
+#[test]
+fn a_grid_beyond_counting_is_refused() {
+    let text = "problem = \"heat-1d\"\nagents = { from = 1, to = 1000 }\nseed = { from = 0, to = 999999999 }\n\
+                [campaign]\nsampling = \"grid\"\n[[require]]\nwhat = \"built-in\"\n";
+    let error = Space::read(text, &problems()).unwrap_err().to_string();
+    assert!(
+        error.contains("line 3") && error.contains("1000000000000"),
+        "{error}"
+    );
+}
+
+fn records(space: &Space, range: std::ops::Range<usize>) -> Vec<Record> {
+    let points = Points::from(space, range.start).take(range.len());
+    let judged = points.zip(range).map(|(point, run)| {
+        let scenario = space.scenario(&point).unwrap();
+        let team = scenario.team(&problems()).unwrap();
+        let episode = scenario.episode(&team).unwrap();
+        Record::new(run, &team.judged(&episode, None, &mut |_| {}).1)
+    });
+    judged.collect()
+}
+
+/// Cut anywhere, a ledger holds a beginning, and what is appended makes it what it would have been.
+#[test]
+fn a_ledger_that_was_cut_anywhere_goes_on_to_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.jsonl");
+    let space = space();
+    let mut ledger = Ledger::open(&path, "purpose").unwrap();
+    ledger.append(records(&space, 0..12)).unwrap();
+    drop(ledger);
+    let whole = fs::read(&path).unwrap();
+    for cut in (0..whole.len()).step_by(97) {
+        fs::write(&path, &whole[..cut]).unwrap();
+        let mut ledger = Ledger::open(&path, "purpose").unwrap();
+        let there = ledger.records.len();
+        ledger.append(records(&space, there..12)).unwrap();
+        drop(ledger);
+        assert_eq!(fs::read(&path).unwrap(), whole, "cut at {cut}");
+    }
+    // Another campaign's runs are nobody's business; changed ones are not believed.
+    assert!(Ledger::open(&path, "another").is_err());
+    let mut changed = whole.clone();
+    let place = whole.len() - 20;
+    changed[place] ^= 1;
+    fs::write(&path, &changed).unwrap();
+    let ledger = Ledger::open(&path, "purpose").unwrap();
+    assert_eq!((ledger.records.len(), ledger.damaged), (11, true));
+}
