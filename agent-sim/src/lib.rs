@@ -30,6 +30,7 @@ pub mod cli;
 pub mod controller;
 pub mod episode;
 pub mod fault;
+pub mod hunt;
 pub mod link;
 pub mod plant;
 pub mod proportional;

@@ -2,6 +2,7 @@
 //! they make of what they find.
 
 use agent_sim::campaign::{Ledger, Points, Record, Space};
+use agent_sim::hunt::{Method, search, shrink};
 use agent_sim::requirement::{Require, Verdict};
 use agent_sim::scenario::Scenario;
 use problem::Problems;
@@ -347,4 +348,93 @@ fn a_ledger_that_was_cut_anywhere_goes_on_to_the_same_bytes() {
     fs::write(&path, &changed).unwrap();
     let ledger = Ledger::open(&path, "purpose").unwrap();
     assert_eq!((ledger.records.len(), ledger.damaged), (11, true));
+}
+
+/// Where a swarm is said to fail: a needle in five coordinates with a slope around it.
+#[test]
+fn hunts_find_what_chance_does_not() {
+    let space = space();
+    let needle = |point: &[f64]| -> f64 {
+        let off: f64 = point.iter().map(|x| (x - 0.37).powi(2)).sum();
+        off.sqrt() - 0.02
+    };
+    let hunt = |method, seed| {
+        let mut go_on = |trail: &agent_sim::hunt::Trail| trail.failed == 0 && trail.runs < 6000;
+        search(&space, method, seed, &mut go_on, &needle).failed > 0
+    };
+    let found = |method| (0..10).filter(|seed| hunt(method, *seed)).count();
+    assert_eq!(found(Method::Portfolio), 10);
+    assert_eq!(found(Method::Random), 0);
+}
+
+/// The same seed finds the same, however many threads look.
+#[test]
+fn hunts_do_not_depend_on_threads() {
+    let space = space();
+    let margin = |point: &[f64]| point.iter().map(|x| (x - 0.6).abs()).sum::<f64>();
+    let hunt = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        let mut go_on = |trail: &agent_sim::hunt::Trail| trail.runs < 400;
+        pool.install(|| search(&space, Method::Portfolio, 5, &mut go_on, &margin))
+            .worse
+    };
+    assert_eq!(hunt(1), hunt(3));
+}
+
+/// Twenty faults, of which those of the agents that are stuck at full force matter.
+#[test]
+fn scenarios_shrink_to_the_faults_that_matter() {
+    let mut toml = rod("steps = 100\n");
+    let mut fault = |text: &str| {
+        let fault: agent_sim::fault::Fault = text.parse().unwrap();
+        toml += &format!("[[fault]]\n{}", toml::to_string(&fault).unwrap());
+    };
+    for k in 0..9 {
+        fault(&format!("noise,std=0.00{},fraction=0.3,at=0.{k}", k + 1));
+        fault(&format!("loss,p=0.0{},at=0.{k},until=0.95", k + 1));
+    }
+    fault("crash,ids=5..6,at=0.3");
+    fault("stuck,value=40,ids=2..4,at=0.4,until=0.98");
+    toml += &require("error,below=1,of=start,when=at the end");
+    let scenario = Scenario::from_toml(&toml).unwrap();
+    assert_eq!(scenario.faults.len(), 20);
+    let mut fails = |scenario: &Scenario| {
+        let team = scenario.team(&problems()).unwrap();
+        let episode = scenario.episode(&team).unwrap();
+        !team.judged(&episode, None, &mut |_| {}).1.holds()
+    };
+    assert!(fails(&scenario), "planted");
+    let lost = scenario.team(&problems()).unwrap().requirements[0].clone();
+    let smaller = shrink(
+        &scenario,
+        &problems(),
+        Some(&lost),
+        &mut || true,
+        &mut fails,
+    )
+    .scenario;
+    assert!(fails(&smaller));
+    assert!(
+        (1..=2).contains(&smaller.faults.len()),
+        "{:?}",
+        smaller.faults
+    );
+    for fault in &smaller.faults {
+        assert!(
+            ["crash", "stuck"].contains(&fault.what.kind.name),
+            "{fault}"
+        );
+    }
+    // Nothing more can be taken away.
+    for left_out in 0..smaller.faults.len() {
+        let mut less = smaller.clone();
+        less.faults.remove(left_out);
+        assert!(!fails(&less));
+    }
+    // What was written is what was run.
+    let again = Scenario::from_toml(&smaller.to_toml()).unwrap();
+    assert_eq!(again, smaller);
 }

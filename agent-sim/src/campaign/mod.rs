@@ -5,6 +5,8 @@
 //! 2. [`sample`] says which points are tried: a grid, a Sobol sequence or chance.
 //! 3. A [`Record`] is what became of one of them; a [`Ledger`] keeps them, so that what is stopped goes on.
 //! 4. A [`Tally`] says what they come to.
+//!
+//! [`hunt`](crate::hunt) searches the same spaces for the worst instead.
 
 mod ledger;
 mod sample;

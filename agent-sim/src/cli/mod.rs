@@ -6,6 +6,7 @@ mod check;
 mod demo;
 mod eval;
 mod fields;
+mod hunt;
 mod key;
 mod key_figures;
 mod list;
@@ -57,7 +58,8 @@ Examples:
   agent-sim replay out/run-turbulence-2d                 the same again, bit for bit
   agent-sim eval ks-1d --set table                       score on the published test set
   agent-sim sweep fkpp-1d --agents 5..320 --episodes 50  error against the number of agents
-  agent-sim campaign mine.toml                           thousands of broken swarms, held to what you require";
+  agent-sim campaign mine.toml                           thousands of broken swarms, held to what you require
+  agent-sim hunt mine.toml --budget 10m                  the worst of them, as small as it gets";
 
 // There is one of it, for as long as the program runs.
 #[expect(clippy::large_enum_variant)]
@@ -109,6 +111,13 @@ Examples:
   agent-sim campaign mine.toml --runs 10000 --out out/mine
 The exit code is 1 where more runs fail than the file tolerates; junit.xml is for test reports.")]
     Campaign(campaign::CampaignArgs),
+    /// The worst scenario of a space, made as small as it can be, told in words
+    #[command(after_help = "\
+Examples:
+  agent-sim hunt examples/campaigns/heat-1d.toml --budget 10m
+  agent-sim hunt mine.toml --first --budget 1h           stop at the first failure
+The exit code is 1 where something was found that fails.")]
+    Hunt(hunt::HuntArgs),
     /// Give a policy to boards, while they run
     #[command(after_help = "\
 Examples:
@@ -194,6 +203,7 @@ fn carry_out(command: Option<Command>, problems: &Problems) -> anyhow::Result<()
         Some(Command::Eval(args)) => eval::eval(&args, problems),
         Some(Command::Sweep(args)) => sweep::sweep(&args, problems),
         Some(Command::Campaign(args)) => campaign::campaign(&args, problems),
+        Some(Command::Hunt(args)) => hunt::hunt(&args, problems),
         Some(Command::Flash(args)) => nodes::flash(&args),
         Some(Command::Nodes(args)) => nodes::nodes(&args),
         Some(Command::Key(args)) => key::key(&args),

@@ -153,7 +153,8 @@ pub static GAIN: Descriptor = Descriptor {
             Sort::Number(Range::FINITE),
             Presence::Needed,
             "0.5",
-        ),
+        )
+        .harmless_at(1.0),
         DRIFT,
     ],
     whom: Whom::Anyone,

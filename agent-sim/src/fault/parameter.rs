@@ -14,6 +14,8 @@ pub struct Parameter {
     pub presence: Presence,
     /// A value that shows how to write it, other than the one it has when it is left out.
     pub example: &'static str,
+    /// Of numbers: the one that changes nothing.
+    pub harmless: f64,
 }
 
 /// Whether a parameter can be left out.
@@ -100,7 +102,13 @@ impl Parameter {
             sort,
             presence,
             example,
+            harmless: 0.0,
         }
+    }
+
+    /// The same with another number that changes nothing than 0.
+    pub const fn harmless_at(self, harmless: f64) -> Self {
+        Self { harmless, ..self }
     }
 
     /// Its value in a text.

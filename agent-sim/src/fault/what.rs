@@ -32,6 +32,11 @@ impl From<&'static Descriptor> for What {
     }
 }
 
+/// A number with two digits: what is found by halving means no more.
+fn short(value: f64) -> f64 {
+    format!("{value:.1e}").parse().unwrap_or(value)
+}
+
 impl What {
     /// The same with one parameter set.
     ///
@@ -117,6 +122,25 @@ impl What {
             Some(Value::Truth(value)) => *value,
             _ => self.is_no("truth", parameter),
         }
+    }
+
+    /// The same, half as far from what changes nothing; `None` where that is no other value.
+    pub(crate) fn weaker(&self, parameter: &Parameter) -> Option<Self> {
+        let halved = match self.value(parameter.name)? {
+            Value::Number(value) => {
+                let halved = parameter.harmless + (value - parameter.harmless) / 2.0;
+                Value::Number(short(halved))
+            }
+            Value::Whole(value) => Value::Whole(value / 2),
+            Value::Truth(_) | Value::Text(_) => return None,
+        };
+        let mut weaker = self.clone();
+        let names = self.kind.parameters.iter().map(|known| known.name);
+        let (_, value) = names
+            .zip(&mut weaker.values)
+            .find(|(name, _)| *name == parameter.name)?;
+        *value = Some(halved);
+        (weaker != *self).then_some(weaker)
     }
 
     fn is_no(&self, sort: &str, parameter: &str) -> ! {

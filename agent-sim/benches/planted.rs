@@ -1,0 +1,288 @@
+//! Whether hunts find what is wrong with agents that have a weakness in one corner.
+//!
+//! ```text
+//! cargo bench -p agent-sim --bench planted
+//! cargo bench -p agent-sim --bench planted -- --seeds 3 --budget 30 corner
+//! ```
+//!
+//! Agents run the policy that is shipped for `heat-1d` with a mistake around it. Every search has the same
+//! time, and stops where it has found a run that fails; chance alone is the reference. Before that the
+//! same space is covered with agents that have no weakness: none of its runs may fail.
+
+use agent_core::agent::Action;
+use agent_core::message::Observation;
+use agent_core::policy::Policy;
+use agent_sim::campaign::{Points, Space};
+use agent_sim::episode::ClosedLoop;
+use agent_sim::hunt::{Method, Trail, search};
+use agent_sim::link::{InProcess, Link, LinkError};
+use agent_sim::requirement::{Judge, Moment};
+use agent_sim::scenario::Scenario;
+use agent_sim::sense::View;
+use problem::Problems;
+use rayon::prelude::*;
+use std::time::{Duration, Instant};
+
+/// Something that is wrong with agents.
+#[derive(Clone, Copy)]
+struct Weakness {
+    name: &'static str,
+    what: &'static str,
+    /// What is varied besides.
+    space: &'static str,
+    /// What becomes of an action, by what the agent knows.
+    act: fn(&Known, Action) -> Action,
+}
+
+/// What an agent knows of itself.
+#[derive(Default)]
+struct Known {
+    position: f32,
+    /// Field minus target where it stands.
+    error: f32,
+    now_us: u64,
+    /// How long it had seen nothing when it last saw something, in steps.
+    gap: u64,
+    /// Gaps of more than two steps so far.
+    gaps: usize,
+}
+
+const STEP_US: u64 = 1000;
+
+fn full(action: Action) -> Action {
+    Action {
+        force: 40.0,
+        ..action
+    }
+}
+
+fn flipped(action: Action) -> Action {
+    Action {
+        force: -4.0 * action.force,
+        ..action
+    }
+}
+
+/// What all spaces have in common: a rod for a third of its time, which swarms without weakness hold.
+const ROD: &str = "
+problem = \"heat-1d\"
+steps = 100
+seed = { from = 0, to = 999999 }
+[[require]]
+what = \"error\"
+below = 0.3
+of = \"start\"
+from = 0.2
+";
+
+const WEAKNESSES: [Weakness; 5] = [
+    Weakness {
+        name: "corner",
+        what: "full force between 0.7296 and 0.7304",
+        space: "agents = { from = 8, to = 24 }",
+        act: |known, action| match (0.7296..=0.7304).contains(&known.position) {
+            true => full(action),
+            false => action,
+        },
+    },
+    Weakness {
+        name: "band",
+        what: "force four times as strong the wrong way round for errors between 0.100 and 0.108",
+        space: "agents = { from = 8, to = 24 }",
+        act: |known, action| match (0.100..=0.108).contains(&known.error) {
+            true => flipped(action),
+            false => action,
+        },
+    },
+    Weakness {
+        name: "fail-safe",
+        what: "full force in the right half after 17 steps without a word, no more and no less",
+        space: "agents = { from = 8, to = 24 }\n[[fault]]\nkind = \"loss\"\np = 1.0\nids = { pick = 1 }\n\
+                at = { from = 0.05, to = 0.5 }\nlasts = { from = 0.01, to = 0.45 }",
+        act: |known, action| match known.gap == 17 && known.position > 0.6 {
+            true => full(action),
+            false => action,
+        },
+    },
+    Weakness {
+        name: "two gaps",
+        what: "full force in the left tenth once words were missed twice",
+        space: "agents = { from = 8, to = 24 }\n[[fault]]\nkind = \"loss\"\np = 1.0\nids = { pick = 1 }\n\
+                at = { from = 0.05, to = 0.5 }\nlasts = { from = 0.01, to = 0.2 }\n\
+                [[fault]]\nkind = \"loss\"\np = 1.0\nids = { pick = 1 }\n\
+                at = { from = 0.05, to = 0.5 }\nlasts = { from = 0.01, to = 0.2 }",
+        act: |known, action| match known.gaps >= 2 && known.position < 0.1 {
+            true => full(action),
+            false => action,
+        },
+    },
+    Weakness {
+        name: "late and cold",
+        what: "full force where it is far too cold after step 80",
+        space: "agents = { from = 8, to = 24 }\n[[fault]]\nkind = \"crash\"\nids = { pick = { from = 1, to = 3 } }\n\
+                at = { from = 0.05, to = 0.9 }",
+        act: |known, action| match known.now_us > 80 * STEP_US && known.error < -0.75 {
+            true => full(action),
+            false => action,
+        },
+    },
+];
+
+/// No weakness.
+const SOUND: fn(&Known, Action) -> Action = |_, action| action;
+
+/// An agent with a weakness.
+struct Weak<L> {
+    inner: L,
+    known: Known,
+    act: fn(&Known, Action) -> Action,
+}
+
+impl<L: Link> Link for Weak<L> {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        let known = &mut self.known;
+        let middle = observation.patch.field.len() / 2;
+        let sample =
+            |samples: agent_core::message::Samples<'_>| samples.iter().nth(middle).unwrap_or(0.0);
+        known.position = observation.position[0];
+        known.error = sample(observation.patch.field) - sample(observation.patch.target);
+        let gap = (observation.now_us - known.now_us) / STEP_US;
+        if gap > 1 {
+            known.gap = gap - 1;
+            known.gaps += usize::from(gap > 3);
+        }
+        known.now_us = observation.now_us;
+        self.inner.send(observation)
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        let action = self.inner.receive(now_us)?;
+        Ok(action.map(|action| (self.act)(&self.known, action)))
+    }
+}
+
+/// The smallest margin of a run with such agents.
+fn margin(
+    scenario: &Scenario,
+    problems: &Problems,
+    policy: &Policy<'_>,
+    act: fn(&Known, Action) -> Action,
+) -> f64 {
+    let team = scenario
+        .team(problems)
+        .expect("checked when the space was read");
+    let episode = scenario.episode(&team).expect("fresh episodes are there");
+    let experiment = team.experiment(Some(policy));
+    let swarm = experiment.swarm(View::of(policy), team.agents, |_| Weak {
+        inner: InProcess::new(policy),
+        known: Known::default(),
+        act,
+    });
+    let mut run = ClosedLoop::new(&team.problem, &episode, swarm);
+    let mut judge = Judge::new(&team.requirements, &team.conditions());
+    for step in 0..=team.steps {
+        if step > 0 && run.advance().is_err() {
+            return f64::NEG_INFINITY;
+        }
+        let snapshot = run.snapshot();
+        judge.see(&Moment {
+            snapshot: &snapshot,
+            rig: None,
+        });
+    }
+    judge.verdict(None).margin()
+}
+
+fn main() {
+    let mut arguments = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench");
+    let (mut seeds, mut budget, mut names) = (10, 60.0, Vec::new());
+    while let Some(argument) = arguments.next() {
+        let mut number = || {
+            let value = arguments.next().and_then(|text| text.parse::<f64>().ok());
+            value.unwrap_or_else(|| panic!("{argument} needs a number"))
+        };
+        match argument.as_str() {
+            "--seeds" => seeds = number() as u64,
+            "--budget" => budget = number(),
+            _ => names.push(argument),
+        }
+    }
+    let problems = Problems::published();
+    let blob = artifacts::policy_file::PolicyFile::shipped(
+        problems.by_name("heat-1d").expect("published"),
+    );
+    let blob = blob.expect("shipped");
+    let policy = blob
+        .policy(problems.by_name("heat-1d").expect("published"))
+        .expect("fits");
+    println!(
+        "{seeds} searches each, {budget} s at most, {} threads",
+        rayon::current_num_threads()
+    );
+    println!(
+        "{:<14} {:>7} {:>7} {:>9} {:>10} {:>10}   {:>6} {:>10}",
+        "weakness", "sound", "worst", "hunt", "runs", "seconds", "chance", "runs"
+    );
+    for weakness in WEAKNESSES
+        .iter()
+        .filter(|w| names.is_empty() || names.iter().any(|n| n == w.name))
+    {
+        let (top, faults) = weakness
+            .space
+            .split_once('\n')
+            .unwrap_or((weakness.space, ""));
+        let text = format!("{top}\n{ROD}{faults}\n");
+        let space = Space::read(&text, &problems)
+            .unwrap_or_else(|error| panic!("{}: {error}", weakness.name));
+        let run = |act| {
+            let (space, problems, policy) = (&space, &problems, &policy);
+            move |point: &[f64]| {
+                let scenario = space.scenario(point).expect("within the space");
+                margin(&scenario, problems, policy, act)
+            }
+        };
+        let points: Vec<Vec<f64>> = Points::from(&space, 0).take(500).collect();
+        let sound = points
+            .par_iter()
+            .map(|point| run(SOUND)(point))
+            .reduce(|| f64::INFINITY, f64::min);
+        let tries = |method| -> Vec<(Trail, f64)> {
+            let once = |seed| {
+                let begun = Instant::now();
+                let mut go_on = |trail: &Trail| {
+                    trail.failed == 0 && begun.elapsed() < Duration::from_secs_f64(budget)
+                };
+                let trail = search(&space, method, seed, &mut go_on, &run(weakness.act));
+                (trail, begun.elapsed().as_secs_f64())
+            };
+            (0..seeds).map(once).collect()
+        };
+        let (hunts, chances) = (tries(Method::Portfolio), tries(Method::Random));
+        let found =
+            |tried: &[(Trail, f64)]| tried.iter().filter(|(trail, _)| trail.failed > 0).count();
+        let median = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        let runs = |tried: &[(Trail, f64)]| {
+            median(tried.iter().map(|(trail, _)| trail.runs as f64).collect())
+        };
+        println!(
+            "{:<14} {:>7.3} {:>7.3} {:>5}/{seeds:<3} {:>10.0} {:>10.1}   {:>3}/{seeds:<3} {:>10.0}   {}",
+            weakness.name,
+            sound,
+            hunts
+                .iter()
+                .filter_map(|(trail, _)| Some(trail.worst()?.1))
+                .fold(f64::INFINITY, f64::min),
+            found(&hunts),
+            runs(&hunts),
+            median(hunts.iter().map(|(_, seconds)| *seconds).collect()),
+            found(&chances),
+            runs(&chances),
+            weakness.what
+        );
+    }
+}
