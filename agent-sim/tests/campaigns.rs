@@ -7,6 +7,8 @@ use agent_sim::requirement::{Require, Verdict};
 use agent_sim::scenario::Scenario;
 use problem::Problems;
 use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 fn problems() -> Problems {
     Problems::published()
@@ -437,4 +439,88 @@ fn scenarios_shrink_to_the_faults_that_matter() {
     // What was written is what was run.
     let again = Scenario::from_toml(&smaller.to_toml()).unwrap();
     assert_eq!(again, smaller);
+}
+
+fn agent_sim(folder: &std::path::Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_agent-sim"));
+    command.current_dir(folder).args(arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Killed again and again, a campaign ends with the bytes of one that nobody disturbed.
+#[test]
+fn a_campaign_that_is_killed_goes_on_to_the_same_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(
+        path.join("space.toml"),
+        SPACE.replace("runs = 60", "runs = 1500"),
+    )
+    .unwrap();
+    let run = |out: &str| agent_sim(path, &["campaign", "space.toml", "--out", out]);
+    let whole = run("whole").output().unwrap();
+    let told = String::from_utf8_lossy(&whole.stdout);
+    assert!(told.contains("1500 runs of space.toml"), "{told}");
+    for k in 0..6 {
+        let mut child = run("killed").spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(20 + 35 * k));
+        // One that is done already has nothing left to lose.
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+    assert_eq!(
+        run("killed").output().unwrap().status.code(),
+        whole.status.code()
+    );
+    for name in ["runs.jsonl", "runs.csv", "campaign.json"] {
+        let [there, again] =
+            ["whole", "killed"].map(|out| fs::read(path.join(out).join(name)).unwrap());
+        assert_eq!(there, again, "{name}");
+    }
+    let junit = fs::read_to_string(path.join("whole/junit.xml")).unwrap();
+    assert!(junit.contains("<testsuite name=\"space.toml\""), "{junit}");
+}
+
+/// What a hunt finds fails again when it is run, by the same margin, and ends programs with exit status 1.
+#[test]
+fn what_a_hunt_finds_fails_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    // Nobody can do that.
+    let text = SPACE.replace("below = 0.5\nof = \"start\"", "below = 0.000001");
+    fs::write(path.join("space.toml"), text).unwrap();
+    let hunt = ["hunt", "space.toml", "--runs", "64", "--first", "--json"];
+    let found = agent_sim(path, &hunt).output().unwrap();
+    assert_eq!(found.status.code(), Some(1), "{found:?}");
+    let told: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert!(told["failed"].as_u64().unwrap() > 0);
+    assert!(told["story"].as_str().unwrap().contains("error"));
+    let scenario = told["scenario"].as_str().unwrap();
+    assert!(
+        !scenario.contains("[[fault]]"),
+        "no fault is needed for it: {scenario}"
+    );
+    let again = [
+        "run",
+        "--scenario",
+        "out/hunt-space/found.toml",
+        "--json",
+        "--alone",
+    ];
+    let again = agent_sim(path, &again).output().unwrap();
+    assert_eq!(again.status.code(), Some(1), "{again:?}");
+    let said = String::from_utf8_lossy(&again.stderr);
+    assert!(
+        said.contains("what is required does not hold: error"),
+        "{said}"
+    );
+    // Where nothing fails the exit status says so too.
+    let easy = SPACE.replace("below = 0.5\n", "below = 1000.0\n");
+    fs::write(path.join("easy.toml"), easy).unwrap();
+    let nothing = agent_sim(path, &["hunt", "easy.toml", "--runs", "32"])
+        .output()
+        .unwrap();
+    assert_eq!(nothing.status.code(), Some(0), "{nothing:?}");
+    assert!(String::from_utf8_lossy(&nothing.stdout).contains("Nothing fails"));
 }

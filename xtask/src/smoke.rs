@@ -26,7 +26,7 @@ use crate::{
 enum Smoke {
     /// As it stands, with these arguments besides.
     With(&'static str),
-    /// In this form, with the folder of the published problems' files as `FILES`.
+    /// In this form, with the folder of examples as `EXAMPLES`.
     As(&'static str),
     /// In this form, with the emulated board's image as `IMAGE`.
     OnBoard(&'static str),
@@ -235,14 +235,14 @@ const COMMANDS: &[(&str, Smoke)] = &[
     (
         "trainer import net.onnx --problem heat-1d -o my.policy",
         As(
-            "trainer import FILES/../../../artifacts/tests/networks/line.onnx --problem heat-1d \
+            "trainer import EXAMPLES/fields/published/../../../artifacts/tests/networks/line.onnx --problem heat-1d \
             --window 8 -o imported.policy",
         ),
     ),
     (
         "trainer import net.safetensors --problem heat-1d --window 12 --activation relu -o my.policy",
         As(
-            "trainer import FILES/../../../artifacts/tests/networks/line.safetensors --problem heat-1d \
+            "trainer import EXAMPLES/fields/published/../../../artifacts/tests/networks/line.safetensors --problem heat-1d \
             --window 8 --activation relu -o imported.policy",
         ),
     ),
@@ -265,6 +265,30 @@ const COMMANDS: &[(&str, Smoke)] = &[
         "agent-sim run turbulence-2d --agents 256 --fault crash,fraction=0.3,at=0.5 \
          --fault delay,steps=2",
         Stage("this one, for README.md"),
+    ),
+    // docs/campaigns.md
+    ("cargo run --release -p agent-sim -- requirements", With("")),
+    (
+        "cargo run --release -p agent-sim -- run heat-1d --fault crash,fraction=0.5,at=0.5 --require 'error,below=0.01,when=at the end'",
+        As(
+            "agent-sim run heat-1d --steps 4 --fault crash,fraction=0.5,at=0.5 --require error,below=9",
+        ),
+    ),
+    (
+        "cargo run --release -p agent-sim -- campaign examples/campaigns/heat-1d.toml",
+        As("agent-sim campaign EXAMPLES/campaigns/heat-1d.toml --runs 2"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- hunt examples/campaigns/heat-1d.toml --budget 10m",
+        Stage("tests: what it finds is a failure"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- run --scenario out/hunt-heat-1d/found.toml",
+        Stage("tests: likewise"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- campaign examples/campaigns/boards.toml",
+        OnBoard("agent-sim campaign EXAMPLES/campaigns/boards.toml --runs 1 --image IMAGE"),
     ),
     // docs/training.md
     (
@@ -308,7 +332,7 @@ const COMMANDS: &[(&str, Smoke)] = &[
     ),
     (
         "cargo run --release -p trainer -- bench --against-files examples/fields/published",
-        As("trainer bench heat-1d --against-files FILES --rounds 1 --reps 1"),
+        As("trainer bench heat-1d --against-files EXAMPLES/fields/published --rounds 1 --reps 1"),
     ),
     (
         "cargo run --release -p trainer --features gpu -- bench --against-files examples/fields/published --backend gpu",
@@ -351,7 +375,7 @@ const COMMANDS: &[(&str, Smoke)] = &[
     (
         "cargo run --release -p trainer --features gpu -- train my-plate.toml --backend gpu",
         OnGpu(
-            "trainer train FILES/heat-1d.toml --preset quick --backend gpu --steps 1 --batch 1 --out plate-on-gpu",
+            "trainer train EXAMPLES/fields/published/heat-1d.toml --preset quick --backend gpu --steps 1 --batch 1 --out plate-on-gpu",
         ),
     ),
     (
@@ -505,10 +529,10 @@ fn image() -> PathBuf {
 
 /// Runs a command in `folder`, or where cargo must be: in the workspace's.
 fn perform(command: &str, folder: &Path) -> Result<()> {
-    let files = root().join("examples/fields/published");
+    let examples = root().join("examples");
     let command = command
         .replace("IMAGE", &image().to_string_lossy())
-        .replace("FILES", &files.to_string_lossy());
+        .replace("EXAMPLES", &examples.to_string_lossy());
     let words: Vec<&str> = command.split_whitespace().collect();
     match words[..] {
         ["cargo", "xtask", ..] => crate::perform(Cli::try_parse_from(&words[1..])?, Build::Tested),

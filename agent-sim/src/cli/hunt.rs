@@ -143,7 +143,7 @@ pub fn hunt(args: &HuntArgs, problems: &Problems) -> anyhow::Result<()> {
         true => (worst.clone(), 0),
         false => smaller(args, &court, &worst, &verdict)?,
     };
-    let told = tell_of(&court, &smallest)?;
+    let told = tell_of(&court, &smallest, verdict.worst())?;
     if !verdict.holds() {
         written.push(folder.write("found.toml", smallest.to_toml().as_bytes())?);
     }
@@ -247,7 +247,7 @@ fn smaller(
 }
 
 /// What happens in a scenario.
-fn tell_of(court: &Court<'_>, scenario: &Scenario) -> anyhow::Result<String> {
+fn tell_of(court: &Court<'_>, scenario: &Scenario, lost: usize) -> anyhow::Result<String> {
     let verdict = court.judge(scenario)?;
     let bare = Scenario {
         faults: Vec::new(),
@@ -257,7 +257,7 @@ fn tell_of(court: &Court<'_>, scenario: &Scenario) -> anyhow::Result<String> {
     let without = court.judge(&bare).ok();
     let team = scenario.team(court.problems)?;
     let episode = scenario.episode(&team)?;
-    Ok(story(&team, &episode, &verdict, without.as_ref()))
+    Ok(story(&team, &episode, &verdict, lost, without.as_ref()))
 }
 
 /// Every point that was worse than all before.

@@ -10,12 +10,13 @@ use std::fmt::Write;
 /// Most agents that are called by their numbers.
 const NAMED: usize = 8;
 
-/// Tells what goes wrong, when what is required is lost, and whether the faults are to blame: `without` is
-/// how the same run fares without them.
+/// Tells what goes wrong, when the requirement of that number is lost, and whether the faults are to blame:
+/// `without` is how the same run fares without them.
 pub fn story(
     team: &Team,
     episode: &Episode,
     verdict: &Verdict,
+    lost: usize,
     without: Option<&Verdict>,
 ) -> String {
     let mut story = String::new();
@@ -27,10 +28,9 @@ pub fn story(
     }
     if let Some(cut) = &verdict.cut {
         let _ = write!(story, "{cut}");
-    } else if let (Some(requirement), Some(judged)) = (
-        team.requirements.get(verdict.worst()),
-        verdict.judged.get(verdict.worst()),
-    ) {
+    } else if let (Some(requirement), Some(judged)) =
+        (team.requirements.get(lost), verdict.judged.get(lost))
+    {
         let trace = trace(team, episode, requirement);
         let _ = write!(story, "{}", course(requirement, &trace));
         let _ = write!(
