@@ -24,7 +24,7 @@
 
 use crate::controller::{Controller, Experiment};
 use crate::episode::{RunError, Snapshot};
-use crate::fault::{BadFault, Fault, Who};
+use crate::fault::{BadFault, Fault, Plan, Run, Who};
 use crate::plant::Address;
 use crate::requirement::{
     BadRequirement, Conditions, Judge, Moment, Require, Requirement, Verdict,
@@ -480,6 +480,19 @@ impl Team {
             steps: self.steps,
             faults: self.faults.iter().map(begins).collect(),
         }
+    }
+
+    /// Whom its faults hit, where that is settled before the run.
+    pub fn plan(&self) -> Plan {
+        let problem = &self.problem;
+        let run = Run {
+            grid: &problem.grid,
+            places: &(problem.placement)(problem, self.agents),
+            steps: self.steps,
+            interval_us: problem.control_interval * 1e6,
+            seed: self.seed,
+        };
+        Plan::new(&self.faults, run)
     }
 
     /// Runs an episode and holds it to what is required; `watch` sees the state before the first step and

@@ -1,6 +1,6 @@
 //! `agent-sim campaign`: thousands of runs held to what is required.
 
-use super::key_figures::{passed, share_text};
+use super::odds::{passed, share_text};
 use super::progress::{Progress, tell};
 use super::rig_args::RigArgs;
 use super::run::{csv, listing, refuse_real_boards, rig};

@@ -1,6 +1,6 @@
 //! A scenario that fails, without all that it does not need to fail.
 
-use crate::fault::{Descriptor, Fault, Plan, Run, When as Lasting, Who};
+use crate::fault::{Descriptor, Fault, When as Lasting, Who};
 use crate::requirement::Requirement;
 use crate::scenario::{Scenario, Team};
 use problem::Problems;
@@ -248,24 +248,13 @@ impl Shrinker<'_> {
 
 /// The agents that a fault hits, where that is settled before the run.
 fn victims(team: &Team, index: usize) -> Option<Vec<usize>> {
-    let problem = &team.problem;
     if team.faults[index].on_board().is_some() {
         return None;
     }
     if team.faults[index].who == Who::All {
         return Some((0..team.agents).collect());
     }
-    let places = (problem.placement)(problem, team.agents);
-    let run = Run {
-        grid: &problem.grid,
-        places: &places,
-        steps: team.steps,
-        interval_us: problem.control_interval * 1e6,
-        seed: team.seed,
-    };
-    Plan::new(&team.faults, run)
-        .victims(index)
-        .map(<[usize]>::to_vec)
+    team.plan().victims(index).map(<[usize]>::to_vec)
 }
 
 fn who(ids: &[usize]) -> Who {

@@ -1,6 +1,6 @@
 //! What happens in a scenario that fails, in words.
 
-use crate::fault::{Fault, Plan, Run, When, Who};
+use crate::fault::{Fault, When, Who};
 use crate::requirement::{Bound, Moment, Requirement, Verdict};
 use crate::scenario::Team;
 use crate::table::number;
@@ -85,14 +85,7 @@ fn whom(team: &Team, index: usize) -> String {
     };
     let problem = &team.problem;
     let places = (problem.placement)(problem, team.agents);
-    let run = Run {
-        grid: &problem.grid,
-        places: &places,
-        steps: team.steps,
-        interval_us: problem.control_interval * 1e6,
-        seed: team.seed,
-    };
-    let plan = Plan::new(&team.faults, run);
+    let plan = team.plan();
     let ids = plan.victims(index).unwrap_or_default();
     let names: Vec<String> = ids.iter().map(usize::to_string).collect();
     match &names[..] {

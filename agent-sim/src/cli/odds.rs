@@ -1,4 +1,4 @@
-//! Failures in words.
+//! How often runs fail, in words.
 
 use crate::campaign::Tally;
 
