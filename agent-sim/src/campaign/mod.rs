@@ -2,7 +2,7 @@
 //!
 //! 1. A [`Space`] is a scenario's file in which some values stand for ranges of them; every point of
 //!    the space is a [`Scenario`](crate::scenario::Scenario) like any other.
-//! 2. [`sample`] says which points are tried: a grid, a Sobol sequence or chance.
+//! 2. [`Points`] are tried: those of a grid, of a Sobol sequence, or by chance.
 //! 3. A [`Record`] is what became of one of them; a [`Ledger`] keeps them, so that what is stopped goes on.
 //! 4. A [`Tally`] says what they come to.
 //!
