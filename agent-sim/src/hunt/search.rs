@@ -53,6 +53,8 @@ impl Trail {
 
 /// Points that small changes begin with.
 const ELITE: usize = 8;
+/// Points that are nearer than this along every coordinate are in one place.
+const NEAR: f64 = 0.1;
 /// Candidates of a turn.
 const TURN: usize = 16;
 /// Generations without anything worse after which CMA-ES begins elsewhere.
@@ -126,12 +128,20 @@ impl Hunter<'_> {
 
     fn learn(&mut self, point: Vec<f64>, margin: f64) {
         self.trail.note(&point, margin);
-        let rank = self.elite.partition_point(|(other, _)| *other <= margin);
-        // The same again teaches nothing.
-        if rank < ELITE && !self.elite.iter().any(|(_, known)| *known == point) {
-            self.elite.insert(rank, (margin, point));
-            self.elite.truncate(ELITE);
+        // Of those in one place the worst stands for all; else one place would soon be all there is.
+        let near = |(_, known): &(f64, Vec<f64>)| {
+            let mut apart = known.iter().zip(&point).map(|(a, b)| (a - b).abs());
+            apart.all(|distance| distance < NEAR)
+        };
+        if let Some(known) = self.elite.iter().position(near) {
+            if self.elite[known].0 <= margin {
+                return;
+            }
+            self.elite.remove(known);
         }
+        let rank = self.elite.partition_point(|(other, _)| *other <= margin);
+        self.elite.insert(rank, (margin, point));
+        self.elite.truncate(ELITE);
     }
 
     fn anywhere(&mut self) -> Vec<f64> {
