@@ -72,7 +72,7 @@ const WHEN: &str = "  \
   level  of recovery: the error that counts as recovered
 
   built-in alone stands for what is expected of any swarm: an error that falls to a tenth of what it was
-  and never gets out of hand, nobody in keep-out zones, and nothing lost that cannot be.
+  and never gets out of hand, and nobody in keep-out zones.
 ";
 
 pub fn requirements() -> anyhow::Result<()> {

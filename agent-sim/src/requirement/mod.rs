@@ -246,7 +246,7 @@ impl Requirement {
     }
 
     /// What any swarm is expected to do on a problem: the error falls to a tenth of what it was and never
-    /// gets out of hand, nobody enters where nobody may, and what cannot be lost is not lost.
+    /// gets out of hand, and nobody enters where nobody may.
     pub fn built_in(problem: &Problem) -> Vec<Self> {
         let share = |share: f64, when: When| Self {
             of_start: true,
@@ -257,9 +257,6 @@ impl Requirement {
         if !problem.keep_out.is_empty() {
             let never = Bound::Below(0.0);
             all.push(Self::new(&quantity::INTRUSION, never));
-        }
-        if problem.integral.is_some() {
-            all.push(Self::new(&quantity::MASS, Bound::Below(0.01)));
         }
         all
     }

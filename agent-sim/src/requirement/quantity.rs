@@ -327,7 +327,7 @@ pub static ENERGY: Quantity = Quantity {
     },
 };
 
-/// What is lost of what cannot be.
+/// What is lost or won of what the field is a density of.
 pub static MASS: Quantity = Quantity {
     name: "mass",
     help: "change of the field's integral since the start, as a share of it",
