@@ -71,7 +71,8 @@ impl Tally {
         tallies
     }
 
-    fn of(requirement: String, margins: &[f64]) -> Self {
+    /// Of margins, one a run.
+    pub fn of(requirement: String, margins: &[f64]) -> Self {
         let failed = margins.iter().filter(|margin| **margin < 0.0).count();
         let mut order: Vec<usize> = (0..margins.len()).collect();
         order.sort_by(|a, b| margins[*a].total_cmp(&margins[*b]));

@@ -1,6 +1,7 @@
 //! The studies, one a file.
 
 mod asynchrony;
+mod campaigns;
 mod cardinality;
 mod deployed;
 mod effort;
@@ -44,6 +45,7 @@ pub static ALL: &[&dyn Study] = &[
     &multiscale::MultiScale,
     &asynchrony::Asynchrony,
     &deployed::Deployed,
+    &campaigns::Campaigns,
 ];
 
 /// A colour a problem.
@@ -179,7 +181,7 @@ impl Scope {
     /// For the foot of a picture.
     pub fn foot(&self) -> String {
         format!(
-            "agent-sim {} · commit {} · seed {} · {}",
+            "Fieldswarm {} · commit {} · seed {} · {}",
             env!("CARGO_PKG_VERSION"),
             self.commit,
             self.seed,
