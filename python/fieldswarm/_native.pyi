@@ -64,6 +64,8 @@ def train(
     sensor_noise: float | None = None,
     actuator_noise: float | None = None,
     delay: int | None = None,
+    hard: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+    hard_share: float | None = None,
     patience: int | None = None,
     retreats: int | None = None,
     from_policy: str | PathLike[str] | None = None,

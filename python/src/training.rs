@@ -67,6 +67,8 @@ pub struct Training {
 ///     sensor_noise: Largest standard deviation of sensor noise.
 ///     actuator_noise: Largest standard deviation of actuator noise.
 ///     delay: Most steps by which actions come late.
+///     hard: Path of a scenario in which a swarm was found to fail, to be trained with; or several.
+///     hard_share: Share of the episodes that are such scenarios.
 ///     patience: Stop after so many validations without a better one; 0 for never.
 ///     retreats: How often to go back to the last good state when the loss stops being a number.
 ///     from_policy: Path of a policy (f32) to begin with instead of random weights.
@@ -95,7 +97,7 @@ pub struct Training {
     text_signature = "(problem, *, preset='quick', steps=None, batch=None, seed=None, agents=None, \
         out='runs', resume=False, overwrite=False, lr=None, window=None, memory=None, rests=False, \
         physics=None, weight=None, scatter=None, deadly_episodes=None, deaths=None, deaths_by=None, \
-        sensor_noise=None, actuator_noise=None, delay=None, patience=None, retreats=None, \
+        sensor_noise=None, actuator_noise=None, delay=None, hard=None, hard_share=None, patience=None, retreats=None, \
         from_policy=None, backend=None, threads=0)"
 )]
 pub fn train(
@@ -212,6 +214,8 @@ impl Asked {
             "sensor_noise" => options.sensor_noise = Some(given.number()?),
             "actuator_noise" => options.actuator_noise = Some(given.number()?),
             "delay" => options.delay = Some(given.count()?),
+            "hard" => options.hard = given.several(|text| text.parse())?,
+            "hard_share" => options.hard_share = Some(given.number()?),
             "patience" => options.patience = Some(given.count()?),
             "retreats" => options.retreats = Some(given.count()?),
             "out" => self.out = given.path()?,

@@ -26,7 +26,7 @@ pub fn exception(error: &anyhow::Error, otherwise: fn(String) -> PyErr) -> PyErr
 }
 
 /// Flags that are keyword arguments here, and their names.
-const KEYWORDS: [(&str, &str); 24] = [
+const KEYWORDS: [(&str, &str); 26] = [
     ("actuator-noise", "actuator_noise"),
     ("agents", "agents"),
     ("backend", "backend"),
@@ -36,6 +36,8 @@ const KEYWORDS: [(&str, &str); 24] = [
     ("deaths-by", "deaths_by"),
     ("delay", "delay"),
     ("from", "from_policy"),
+    ("hard", "hard"),
+    ("hard-share", "hard_share"),
     ("lr", "lr"),
     ("memory", "memory"),
     ("out", "out"),

@@ -18,6 +18,11 @@ pub struct Spread {
 }
 
 impl Spread {
+    /// Whether it is that of a coefficient and has a value of it.
+    pub(crate) fn holds(&self, name: &str, value: f64) -> bool {
+        self.name == name && (self.least..=self.most).contains(&value)
+    }
+
     fn is_drawn(&self) -> bool {
         self.least < self.most
     }

@@ -4,12 +4,13 @@ use crate::checkpoint::Checkpoint;
 use crate::engine::{Engine, Plan};
 use crate::entry::{Entries, Entry};
 use crate::family::{Family, Spread};
+use crate::hunted::{self, Hunted};
 use crate::loss::{TERMS, Term};
 use crate::policy::{PolicyConfig, PolicyModule};
 use crate::rollout::{Rollout, Terms};
 use crate::swarm::Size;
 use crate::trial::Trial;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use burn::store::ModuleRecord;
@@ -139,7 +140,14 @@ pub struct Hardening {
     pub actuator_noise: f64,
     /// Most steps by which actions come late; every episode draws its own.
     pub delay: usize,
+    /// Scenarios in which a swarm was found to fail, as `agent-sim` writes them.
+    pub hunted: Vec<String>,
+    /// Share of the episodes that are one of these.
+    pub hunted_share: f64,
 }
+
+/// The usual share of the episodes that are hunted ones, where there are any.
+pub const HUNTED_SHARE: f64 = 0.25;
 
 /// What runs of before there was a choice did.
 fn whole_episode() -> f64 {
@@ -160,6 +168,8 @@ impl Hardening {
             sensor_noise: 0.0,
             actuator_noise: 0.0,
             delay: 0,
+            hunted: Vec::new(),
+            hunted_share: HUNTED_SHARE,
         }
     }
 
@@ -324,6 +334,8 @@ pub struct Trainer {
     closed_loops: Vec<Box<dyn Rollout>>,
     /// The coefficients that each one's episodes have.
     families: Vec<Family>,
+    /// The hunted episodes of each one.
+    hunted: Vec<Vec<Trial>>,
     pool: Vec<Episode>,
     validation: Vec<Episode>,
 }
@@ -334,6 +346,8 @@ const VALIDATION_SEED: u64 = 0x7661_6c69_6461_7465;
 const POOL_SEED: u64 = 0x706f_6f6c_706f_6f6c;
 /// Forms of the problem come from the streams of this seed, flipped.
 const FORM_SEED: u64 = 0x7377_6172_6d73_697a;
+/// Which episodes are hunted ones comes from the streams of this seed, flipped.
+const HUNTED_SEED: u64 = 0x6875_6e74_6564_2121;
 /// What befalls agents comes from the streams of this seed, flipped.
 const HARDENING_SEED: u64 = 0x6861_7264_656e_696e;
 
@@ -356,9 +370,12 @@ impl Trainer {
                 problem.check_agents(agents)?;
             }
         }
+        let known = hunted::read_all(&config.hardening.hunted, problem)?;
         let most = sizes.iter().map(|size| size.most()).max();
         let agents = most.context("a training needs a swarm size")?;
+        let agents = known.iter().map(Hunted::agents).fold(agents, usize::max);
         let (mut closed_loops, mut families) = (Vec::new(), Vec::new());
+        let mut hunted = Vec::new();
         for variant in &config.hardening.variants {
             let problem = match variant.as_str() {
                 "" => *problem,
@@ -375,7 +392,17 @@ impl Trainer {
                 batch: config.batch,
             };
             closed_loops.push(engine.rollout(entry, plan)?);
+            let of_form = known.iter().filter(|hunted| hunted.variant == *variant);
+            let trials = of_form.map(|hunted| hunted.trial(&family, &config.hardening.physics));
+            hunted.push(trials.collect::<Result<Vec<Trial>>>().context("--hard")?);
             families.push(family);
+        }
+        let forms = &config.hardening.variants;
+        if let Some(other) = known.iter().find(|hunted| !forms.contains(&hunted.variant)) {
+            bail!(
+                "--hard: a scenario is about the variant '{}', which is not trained",
+                other.variant
+            );
         }
         ensure!(
             !closed_loops.is_empty(),
@@ -406,6 +433,7 @@ impl Trainer {
             optimiser,
             closed_loops,
             families,
+            hunted,
             pool,
             validation,
         })
@@ -503,9 +531,32 @@ impl Trainer {
                 };
                 let mut rng = episode_rng(seed ^ HARDENING_SEED, first | k);
                 let hardening = &self.config.hardening;
-                hardening.draw(family, horizon, episode, &mut rng)
+                let usual = hardening.draw(family, horizon, episode, &mut rng);
+                self.or_hunted(
+                    which,
+                    usual,
+                    &mut episode_rng(seed ^ HUNTED_SEED, first | k),
+                )
             })
             .collect()
+    }
+
+    /// An episode, or in its place a hunted one: as often on the field it was found on as on the fresh one.
+    fn or_hunted(&self, which: usize, usual: Trial, rng: &mut ChaCha8Rng) -> Trial {
+        let hunted = &self.hunted[which];
+        if hunted.is_empty() || !rng.random_bool(self.config.hardening.hunted_share) {
+            return usual;
+        }
+        let known = hunted[rng.random_range(0..hunted.len())].clone();
+        let episode = match rng.random_bool(0.5) {
+            true => known.episode,
+            false => usual.episode,
+        };
+        Trial {
+            episode,
+            noise_seed: usual.noise_seed,
+            ..known
+        }
     }
 
     /// Fresh episodes for the next step.
@@ -576,12 +627,17 @@ impl Trainer {
     /// best so far.
     ///
     /// Policies are compared at the sizes they are trained for, undisturbed, at both ends of the family of
-    /// fields that they are trained on, and once more under all that befalls them in training; these
-    /// conditions count alike, by the geometric mean, and so do several forms of the problem.
+    /// fields that they are trained on, once more under all that befalls them in training, and on hunted
+    /// episodes; these conditions count alike, by the geometric mean, and so do several forms of the problem.
     pub fn validate(&mut self) -> Result<bool> {
         let parameters = self.policy.parameters();
-        let of = |family: &Family| self.conditions(family);
-        let conditions: Vec<Vec<Vec<Trial>>> = self.families.iter().map(of).collect();
+        let forms = self.families.iter().zip(&self.hunted);
+        let conditions = forms.map(|(family, hunted)| {
+            let mut conditions = self.conditions(family);
+            conditions.extend((!hunted.is_empty()).then(|| hunted.clone()));
+            conditions
+        });
+        let conditions: Vec<Vec<Vec<Trial>>> = conditions.collect();
         let mut logs: Terms = [0.0; TERMS];
         let count = conditions.iter().map(Vec::len).sum::<usize>() as f64;
         for (closed_loop, conditions) in self.closed_loops.iter_mut().zip(&conditions) {

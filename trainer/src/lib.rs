@@ -8,7 +8,7 @@
 //! 3. [`adjoint`]: one closed-loop time step in plain Rust — observe, decide, act, let the field go
 //!    on — each piece a function with its adjoint beside it; [`loss`] scores it the same way.
 //!    [`tensor_step`]: the field's part in Burn's tensor operations instead.
-//! 4. [`swarm`]: how many agents an episode has. [`family`]: what coefficients its equation has. [`trial`]: an episode and what befalls the swarm in it. [`rollout`]: whole episodes forwards and
+//! 4. [`swarm`]: how many agents an episode has. [`family`]: what coefficients its equation has. [`trial`]: an episode and what befalls the swarm in it. [`hunted`]: those in which one was found to fail. [`rollout`]: whole episodes forwards and
 //!    backwards, wherever that is computed: [`host_loop`], in parallel, from those pieces; `gpu` (with
 //!    the feature of that name), from the compute kernels that [`kernels`] makes. [`engine`] chooses.
 //! 5. [`reference`](mod@reference): the same loop for heat-1d from plain tensor operations: the
@@ -37,6 +37,7 @@ pub mod family;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 pub mod host_loop;
+pub mod hunted;
 pub mod inspect;
 pub mod kernels;
 pub mod learn;

@@ -95,6 +95,13 @@ pub struct Options {
     /// Most steps by which actions come late.
     #[arg(long, value_name = "STEPS")]
     pub delay: Option<usize>,
+    /// Train with this scenario too, in which a swarm was found to fail (found.toml of agent-sim hunt); may be
+    /// given several times.
+    #[arg(long, value_name = "SCENARIO")]
+    pub hard: Vec<PathBuf>,
+    /// Share of the episodes that are such scenarios [default: 0.25].
+    #[arg(long, value_name = "SHARE", requires = "hard")]
+    pub hard_share: Option<f64>,
     /// Stop after so many validations without a better one; 0 for never [default: 0].
     #[arg(long, value_name = "N")]
     pub patience: Option<u64>,
@@ -150,6 +157,7 @@ impl Options {
             share("--deadly-episodes", self.deadly_episodes),
             share("--deaths", self.deaths),
             share("--deaths-by", self.deaths_by),
+            share("--hard-share", self.hard_share),
         ];
         for (flag, value, range, example) in numbers {
             if let Some(value) = value.filter(|value| !range.contains(value)) {
@@ -169,7 +177,8 @@ impl Options {
         let engine = self.backend.open()?;
         let recipe = self.recipe(entry)?;
         let steps = recipe.steps;
-        let change = |config: &mut TrainConfig| self.change(config);
+        let hunted = self.hunted()?;
+        let change = |config: &mut TrainConfig| self.change(config, &hunted);
         let run = TrainingRun::open(entry, out, existing, recipe, change, &engine)?;
         self.same_network(&run.trainer().policy_config, run.folder())?;
         if run.trainer().step >= steps {
@@ -209,7 +218,7 @@ impl Options {
     }
 
     /// Changes a preset's settings to those asked for.
-    fn change(&self, config: &mut TrainConfig) {
+    fn change(&self, config: &mut TrainConfig, hunted: &[String]) {
         fn set<T: Clone>(to: &mut T, from: &Option<T>) {
             if let Some(value) = from {
                 *to = value.clone();
@@ -228,6 +237,10 @@ impl Options {
         set(&mut hardening.sensor_noise, &self.sensor_noise);
         set(&mut hardening.actuator_noise, &self.actuator_noise);
         set(&mut hardening.delay, &self.delay);
+        set(&mut hardening.hunted_share, &self.hard_share);
+        if !hunted.is_empty() {
+            hardening.hunted = hunted.to_vec();
+        }
         if !self.agents.is_empty() {
             hardening.agents = self.agents.clone();
         }
@@ -237,6 +250,19 @@ impl Options {
         for &(term, weight) in &self.weights {
             config.weights[term as usize] = weight;
         }
+    }
+
+    /// The texts of hunted scenarios.
+    fn hunted(&self) -> Result<Vec<String>> {
+        let read = |path: &PathBuf| {
+            input::read_text(path, input::SCENARIO).with_context(|| {
+                format!(
+                    "cannot read '{}'; give --hard the found.toml of agent-sim hunt",
+                    path.display()
+                )
+            })
+        };
+        self.hard.iter().map(read).collect()
     }
 
     fn recipe(&self, entry: &Entry) -> Result<Recipe> {

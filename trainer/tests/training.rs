@@ -525,7 +525,7 @@ fn tiny() -> trainer::recipe::Recipe {
 /// add a file of the new one. `WRITE_GOLDEN=1 cargo test -p trainer` writes it.
 #[test]
 fn checkpoints_of_this_format_are_read_for_ever() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-5.training");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-6.training");
     let engine = Engine::Host(Device::flex());
     if std::env::var_os("WRITE_GOLDEN").is_some() {
         let folder = tempfile::tempdir().unwrap();
@@ -571,14 +571,49 @@ fn checkpoints_of_this_format_are_read_for_ever() {
     );
 }
 
+/// Hunted scenarios are part of a training: they are drawn as often as was asked for, and a resumed one has
+/// them still.
+#[test]
+fn hunted_scenarios_are_trained_with() {
+    let engine = Engine::Host(Device::flex());
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        "problem = \"heat-1d\"\nagents = 5\n[[fault]]\nkind = \"crash\"\nids = \"2\"\nat = 0.1";
+    let hard = |config: &mut TrainConfig| {
+        config.hardening.hunted = vec![text.to_owned()];
+        config.hardening.hunted_share = 1.0;
+    };
+    let open = |existing, change: &dyn Fn(&mut TrainConfig)| {
+        TrainingRun::open(&ENTRY, folder.path(), existing, tiny(), change, &engine)
+    };
+    let mut run = open(Existing::Keep, &hard).unwrap();
+    run.train(2, &AtomicBool::new(false), |_, _| ()).unwrap();
+    let drawn = run.trainer().draw().trials;
+    assert!(drawn.iter().all(|trial| trial.agents() == 5));
+    assert!(
+        drawn
+            .iter()
+            .all(|trial| trial.dies_at[2] == 30 && trial.dies_at[0] > 1000)
+    );
+    drop(run);
+    let resumed = open(Existing::Resume, &|_| ()).unwrap();
+    assert_eq!(resumed.trainer().draw().trials, drawn);
+    drop(resumed);
+    let other = open(Existing::Overwrite, &|config| {
+        config.hardening.hunted = vec!["problem = \"ks-1d\"".to_owned()];
+    });
+    let said = format!("{:#}", other.err().unwrap());
+    assert!(said.contains("--hard") && said.contains("ks-1d"), "{said}");
+}
+
 /// Formats of earlier versions are named, not called damaged.
 #[test]
 fn checkpoints_of_older_formats_are_named_by_their_number() {
-    for format in [2, 3, 4] {
+    for format in [2, 3, 4, 5] {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join(format!("tests/golden/format-{format}.training"));
         let message = Checkpoint::load(&golden).unwrap_err().to_string();
-        let expected = format!("format {format}, this trainer reads 5");
+        let expected = format!("format {format}, this trainer reads 6");
         assert!(message.contains(&expected), "{message}");
         assert!(message.contains("--from"), "{message}");
     }
@@ -619,7 +654,7 @@ fn mutants(good: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 }
 
 fn small_checkpoint() -> (tempfile::TempDir, std::path::PathBuf) {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-5.training");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-6.training");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("latest");
     std::fs::copy(golden, &path).unwrap();

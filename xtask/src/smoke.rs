@@ -287,6 +287,10 @@ const COMMANDS: &[(&str, Smoke)] = &[
         Stage("tests: likewise"),
     ),
     (
+        "cargo run --release -p trainer -- train heat-1d --from policies/heat-1d.policy --lr 1e-4 --steps 1500 --hard out/hunt-heat-1d/found.toml",
+        Stage("tests: hunted scenarios are trained with"),
+    ),
+    (
         "cargo run --release -p agent-sim -- campaign examples/campaigns/boards.toml",
         OnBoard("agent-sim campaign EXAMPLES/campaigns/boards.toml --runs 1 --image IMAGE"),
     ),

@@ -22,13 +22,15 @@ Examples:
   trainer train heat-1d --resume --steps 20000       train a finished run further
   trainer train heat-1d --overwrite                  start over
   trainer train heat-1d --from my.policy --lr 2e-4   train an exported policy further
+  trainer train heat-1d --from my.policy --lr 2e-4 --hard out/hunt-heat-1d/found.toml
+                                                     with what a hunt has found
   trainer train --all --resume                       all problems; goes on where it stopped")]
 pub struct Arguments {
     /// The control problem, e.g. heat-1d.
     #[arg(required_unless_present = "all")]
     problem: Option<String>,
     /// Train every problem, one after the other.
-    #[arg(long, conflicts_with_all = ["problem", "from", "physics"])]
+    #[arg(long, conflicts_with_all = ["problem", "from", "physics", "hard"])]
     all: bool,
     #[command(flatten)]
     options: Options,
