@@ -84,6 +84,7 @@ pub static ALL: &[&Quantity] = &[
     &SILENT,
     &LATE,
     &RESETS,
+    &LOST_POLICIES,
 ];
 
 /// A line for each of them, for people.
@@ -93,7 +94,7 @@ pub fn listing() -> String {
             [] => String::new(),
             names => format!(" ({})", names.join(", ")),
         };
-        format!("  {:<12}{}{takes}\n", quantity.name, quantity.help)
+        format!("  {:<15}{}{takes}\n", quantity.name, quantity.help)
     };
     ALL.iter().map(line).collect()
 }
@@ -401,4 +402,13 @@ pub static RESETS: Quantity = Quantity {
     takes: &[],
     lacking: without_boards,
     reader: |_, _| of_boards(|diary| diary.restarts),
+};
+
+/// Boards whose flash did not keep what it was given.
+pub static LOST_POLICIES: Quantity = Quantity {
+    name: "lost-policies",
+    help: "starts of boards that had lost the policy they were given",
+    takes: &[],
+    lacking: without_boards,
+    reader: |_, _| of_boards(|diary| diary.lost_policies),
 };

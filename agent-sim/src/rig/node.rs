@@ -484,6 +484,7 @@ impl Node {
         if let Some(payload) = &self.payload
             && hello.policy != Some(payload.offer.id)
         {
+            self.diary.lost_policies += 1;
             if !self.pace.is_lock_step() {
                 return self.fall_silent(&format!("{told}; it has lost its policy"));
             }

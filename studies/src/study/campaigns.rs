@@ -29,53 +29,25 @@ struct Field {
     cost: u64,
 }
 
-macro_rules! file {
-    ($name:literal) => {
-        include_str!(concat!("../../../examples/campaigns/", $name, ".toml"))
+macro_rules! field {
+    ($name:literal, $hunt:literal, $cost:literal) => {
+        Field {
+            text: include_str!(concat!("../../../examples/campaigns/", $name, ".toml")),
+            hunt: $hunt,
+            cost: $cost,
+        }
     };
 }
 
 const FIELDS: [Field; 8] = [
-    Field {
-        text: file!("heat-1d"),
-        hunt: 10_000,
-        cost: 15,
-    },
-    Field {
-        text: file!("fkpp-1d"),
-        hunt: 3_500,
-        cost: 43,
-    },
-    Field {
-        text: file!("heat-2d"),
-        hunt: 5_000,
-        cost: 31,
-    },
-    Field {
-        text: file!("heat-2d-obstacles"),
-        hunt: 4_500,
-        cost: 34,
-    },
-    Field {
-        text: file!("ks-1d"),
-        hunt: 6_500,
-        cost: 23,
-    },
-    Field {
-        text: file!("ks-2d"),
-        hunt: 400,
-        cost: 380,
-    },
-    Field {
-        text: file!("turbulence-2d"),
-        hunt: 400,
-        cost: 410,
-    },
-    Field {
-        text: file!("density-2d"),
-        hunt: 2_750,
-        cost: 55,
-    },
+    field!("heat-1d", 10_000, 15),
+    field!("fkpp-1d", 3_500, 43),
+    field!("heat-2d", 5_000, 31),
+    field!("heat-2d-obstacles", 4_500, 34),
+    field!("ks-1d", 6_500, 23),
+    field!("ks-2d", 400, 380),
+    field!("turbulence-2d", 400, 410),
+    field!("density-2d", 2_750, 55),
 ];
 
 /// What is written in place of a margin that has no bottom.
