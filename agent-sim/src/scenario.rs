@@ -472,7 +472,7 @@ pub struct Team {
 impl Team {
     /// What is known of the run before it begins.
     pub fn conditions(&self) -> Conditions<'_> {
-        let begins = |fault: &Fault| (fault.at * self.steps as f64).round() as usize;
+        let begins = |fault: &Fault| fault.begins(self.steps);
         Conditions {
             problem: &self.problem,
             agents: self.agents,

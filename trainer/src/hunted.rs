@@ -112,7 +112,7 @@ fn befall(trial: &mut Trial, team: &Team) -> Result<()> {
         let what = &fault.what;
         match what.kind.name {
             "crash" => {
-                let step = (fault.at * team.steps as f64).round() as usize;
+                let step = fault.begins(team.steps);
                 for (agent, dies_at) in trial.dies_at.iter_mut().enumerate() {
                     if (plan.victims(index)).is_none_or(|victims| victims.contains(&agent)) {
                         *dies_at = step.min(*dies_at);

@@ -56,6 +56,7 @@ const WHO_AND_WHEN: &str = "  \
          nearest to it), ids=0+3+10..20, region=0.2..0.6 or 0.2..0.6x0.1..0.4 (where agents are at
          the time); otherwise everybody
   when   at=0.5, until=0.8: shares of the run; otherwise all of it
+  told   announced=10: to the others, 10 steps after it began, for reports; otherwise nobody is told
 ";
 
 const REQUIREMENTS: &str = "\

@@ -739,11 +739,19 @@ pub fn events(experiment: &Experiment<'_>) -> Vec<Event> {
     if let Controller::None = experiment.controller {
         return Vec::new();
     }
-    let event = |fault: &Fault| Event {
-        step: (fault.at * experiment.steps as f64).round() as usize,
-        name: fault.describe(experiment.agents),
+    let steps = experiment.steps;
+    let events = |fault: &Fault| {
+        let begins = Event {
+            step: fault.begins(steps),
+            name: fault.describe(experiment.agents),
+        };
+        let told = fault.told(steps).map(|step| Event {
+            step,
+            name: "announced".to_owned(),
+        });
+        [Some(begins), told].into_iter().flatten()
     };
-    experiment.faults.iter().map(event).collect()
+    experiment.faults.iter().flat_map(events).collect()
 }
 
 fn fault_lines(team: &Team) -> String {

@@ -100,9 +100,9 @@ impl When {
     pub fn takes(self) -> &'static [&'static str] {
         match self {
             Self::Always => &[],
-            Self::From => &["at"],
-            Self::Between => &["at", "until"],
-            Self::UntilRestart => &["at", "until", "restart"],
+            Self::From => &["at", "announced"],
+            Self::Between => &["at", "until", "announced"],
+            Self::UntilRestart => &["at", "until", "restart", "announced"],
         }
     }
 }

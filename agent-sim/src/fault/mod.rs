@@ -105,6 +105,9 @@ pub struct Fault {
     pub at: f64,
     /// Until when, as a share of the run; `None` for good.
     pub until: Option<f64>,
+    /// How many steps after it began the others are told; `None` where nobody is. What agents see says
+    /// nothing of it, because no policy is trained to hear it: it is for reports.
+    pub announced: Option<u32>,
 }
 
 impl Fault {
@@ -115,7 +118,20 @@ impl Fault {
             who: Who::All,
             at: 0.0,
             until: None,
+            announced: None,
         }
+    }
+
+    /// The step with which it begins, in a run of so many.
+    pub fn begins(&self, steps: usize) -> usize {
+        (self.at * steps as f64).round() as usize
+    }
+
+    /// The step in which the others are told, in a run of so many, if they are before it ends.
+    pub fn told(&self, steps: usize) -> Option<usize> {
+        let after = usize::try_from(self.announced?).ok()?;
+        let told = self.begins(steps).saturating_add(after);
+        (told <= steps).then_some(told)
     }
 
     /// Whether this fault makes sense for `agents` agents in a domain with `axes` axes that reaches

@@ -10,7 +10,8 @@
 //!
 //! A fault takes the parameters that its [`Descriptor`] names, and those that say who is meant and
 //! when: one of `fraction=0.3`, `cluster=0.3`, `ids=0+3+10..20` and `region=0.2..0.6x0.1..0.4` instead
-//! of all agents, `at` and `until` as shares of the run, which is meant as a whole without them.
+//! of all agents, `at` and `until` as shares of the run, which is meant as a whole without them, and
+//! `announced=10`, so many steps after its beginning, if others are told.
 //! [`listing`](super::listing) has all faults.
 
 use super::written::Value;
@@ -153,6 +154,7 @@ impl Given {
             who: self.who()?,
             at: self.number("at")?.unwrap_or(0.0),
             until: self.until()?,
+            announced: self.optional("announced", "a whole number of steps")?,
         };
         fault.check_values()?;
         Ok(fault)
@@ -243,6 +245,9 @@ mod tests {
         );
         let crash: Fault = "crash, ids=0+3+10..20, restart=0.75".parse().unwrap();
         assert_eq!(crash.to_string(), "crash,ids=0+3+10..20,until=0.75");
+        let told: Fault = "crash,at=0.5,announced=10".parse().unwrap();
+        assert_eq!((told.announced, told.told(100)), (Some(10), Some(60)));
+        assert_eq!((told.told(10), told.to_string().parse()), (None, Ok(told)));
         let for_good: Fault = "crash,restart=never".parse().unwrap();
         assert_eq!(for_good, Fault::new(&CRASH));
     }

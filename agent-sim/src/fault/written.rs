@@ -47,6 +47,9 @@ impl Fault {
         if let Some(until) = self.until {
             all.push(("until", Value::Number(until)));
         }
+        if let Some(steps) = self.announced {
+            all.push(("announced", Value::Whole(steps.into())));
+        }
         all
     }
 }
@@ -148,12 +151,17 @@ mod tests {
                 When::Always | When::From => Just(None).boxed(),
                 When::Between | When::UntilRestart => proptest::option::of(0.5..=1.0).boxed(),
             };
-            let parts = (what(kind), whom(kind.whom), at, until);
-            parts.prop_map(|(what, who, at, until)| Fault {
+            let announced = match kind.when {
+                When::Always => Just(None).boxed(),
+                _ => proptest::option::of(0u32..100).boxed(),
+            };
+            let parts = (what(kind), whom(kind.whom), at, until, announced);
+            parts.prop_map(|(what, who, at, until, announced)| Fault {
                 what,
                 who,
                 at,
                 until,
+                announced,
             })
         })
     }

@@ -59,7 +59,12 @@ pub fn story(
 fn happens(team: &Team, index: usize) -> String {
     let fault = &team.faults[index];
     let step = |share: f64| (share * team.steps as f64).round() as usize;
-    let mut told = format!("{} {}", whom(team, index), (fault.what.kind.caption)(fault));
+    let whom = whom(team, index);
+    let caption = (fault.what.kind.caption)(fault);
+    let mut told = match fault.on_board().is_none() && whom.starts_with("agent ") {
+        true => format!("{whom} {}", of_one(&caption)),
+        false => format!("{whom} {caption}"),
+    };
     match (fault.at > 0.0, fault.until) {
         (true, None) if fault.what.kind.when == When::Between => {
             told += &format!(" from step {} on", step(fault.at));
@@ -68,7 +73,24 @@ fn happens(team: &Team, index: usize) -> String {
         (_, Some(until)) => told += &format!(" from step {} to {}", step(fault.at), step(until)),
         (false, None) => {}
     }
-    told
+    match fault.announced {
+        Some(steps) => told + &format!(", announced {steps} steps later"),
+        None => told,
+    }
+}
+
+/// A caption, which says what many do, of one: "sees 2 steps late".
+fn of_one(caption: &str) -> String {
+    let (verb, rest) = caption.split_once(' ').unwrap_or((caption, ""));
+    let verb = match verb {
+        "have" => "has".to_owned(),
+        "are" => "is".to_owned(),
+        "apply" => "applies".to_owned(),
+        _ if verb.ends_with("sh") => format!("{verb}es"),
+        _ => format!("{verb}s"),
+    };
+    let rest = rest.replace("and restart", "and restarts");
+    format!("{verb} {rest}").trim_end().to_owned()
 }
 
 fn whom(team: &Team, index: usize) -> String {
@@ -160,6 +182,24 @@ fn course(requirement: &Requirement, trace: &[f64]) -> String {
         }
         (Some(first), Some(_)) => {
             format!("{name} is {side} {limit} from step {first}, and comes back")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_one;
+
+    #[test]
+    fn what_many_do_is_told_of_one() {
+        for (many, one) in [
+            ("crash", "crashes"),
+            ("crash and restart", "crashes and restarts"),
+            ("see 2 steps late", "sees 2 steps late"),
+            ("are stuck at force 5", "is stuck at force 5"),
+            ("have clocks of their own", "has clocks of their own"),
+        ] {
+            assert_eq!(of_one(many), one);
         }
     }
 }
