@@ -525,3 +525,18 @@ fn what_a_hunt_finds_fails_again() {
     assert_eq!(nothing.status.code(), Some(0), "{nothing:?}");
     assert!(String::from_utf8_lossy(&nothing.stdout).contains("Nothing fails"));
 }
+
+/// Runs with boards are made one after the other: a pool's thread that waits for a board takes up another
+/// run, and that run would wait for the same boards.
+#[test]
+fn runs_with_boards_or_clocks_are_not_made_side_by_side() {
+    let space = |top: &str| {
+        let text = format!(
+            "problem = \"heat-1d\"\n{top}\nseed = {{ from = 0, to = 9 }}\n[[require]]\nwhat = \"built-in\"\n"
+        );
+        Space::read(&text, &Problems::published()).unwrap()
+    };
+    assert!(!space("").alone);
+    assert!(space("link = [\"qemu=2\"]").alone);
+    assert!(space("realtime = 1.0").alone);
+}

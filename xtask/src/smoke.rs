@@ -292,7 +292,7 @@ const COMMANDS: &[(&str, Smoke)] = &[
     ),
     (
         "cargo run --release -p agent-sim -- campaign examples/campaigns/boards.toml",
-        OnBoard("agent-sim campaign EXAMPLES/campaigns/boards.toml --runs 1 --image IMAGE"),
+        OnBoard("agent-sim campaign EXAMPLES/campaigns/boards.toml --runs 3 --image IMAGE"),
     ),
     // docs/training.md
     (

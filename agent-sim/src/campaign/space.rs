@@ -252,6 +252,8 @@ pub struct Space {
     agents: usize,
     /// Coordinates of a point.
     pub coordinates: usize,
+    /// Whether runs are made one after the other: boards are there once, and clocks go their own way.
+    pub alone: bool,
 }
 
 /// Reads a file's text.
@@ -451,6 +453,9 @@ impl Space {
         let mut space = Self {
             fault_lines: reading.lines(spans.get_ref(), "fault"),
             coordinates: varied.iter().map(Varied::coordinates).sum(),
+            alone: ["link", "realtime"]
+                .iter()
+                .any(|name| table.contains_key(*name)),
             template,
             varied,
             settings,

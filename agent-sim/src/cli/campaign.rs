@@ -20,7 +20,6 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use rayon::prelude::*;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 #[derive(Args)]
@@ -59,8 +58,6 @@ pub struct Court<'c> {
     pub problems: &'c Problems,
     rig: &'c RigArgs,
     patience: Duration,
-    /// Boards are there once.
-    boards: Mutex<()>,
 }
 
 impl<'c> Court<'c> {
@@ -70,7 +67,6 @@ impl<'c> Court<'c> {
             problems,
             rig,
             patience: rig.patience()?,
-            boards: Mutex::new(()),
         })
     }
 
@@ -92,7 +88,6 @@ impl<'c> Court<'c> {
         if team.links.is_empty() && team.realtime.is_none() {
             return Ok(team.judged(&episode, None, &mut |_| {}).1);
         }
-        let _one_at_a_time = self.boards.lock();
         let policy = team.parsed_policy();
         let boards = rig(self.rig, self.patience, &team, policy.as_ref())?;
         Ok(team.judged(&episode, boards.as_ref(), &mut |_| {}).1)
@@ -113,12 +108,17 @@ impl<'c> Court<'c> {
     }
 }
 
-/// A file that describes a space.
-pub fn read_space(file: &Path, problems: &Problems) -> anyhow::Result<(Space, String)> {
+/// A file that describes a space, perhaps with boards.
+pub fn read_space(
+    file: &Path,
+    problems: &Problems,
+    rig: &RigArgs,
+) -> anyhow::Result<(Space, String)> {
     let name = file.display();
     let text = input::read_text(file, input::SCENARIO)
         .map_err(|error| anyhow!("cannot read the campaign {name}: {error}"))?;
-    let space = Space::read(&text, problems).map_err(|error| anyhow!("{name}: {error}"))?;
+    let mut space = Space::read(&text, problems).map_err(|error| anyhow!("{name}: {error}"))?;
+    space.alone |= !rig.links.is_empty();
     Ok((space, text))
 }
 
@@ -132,7 +132,7 @@ pub fn folder_for(kind: &str, file: &Path) -> PathBuf {
 
 pub fn campaign(args: &CampaignArgs, problems: &Problems) -> anyhow::Result<()> {
     use_threads(args.threads)?;
-    let (mut space, text) = read_space(&args.file, problems)?;
+    let (mut space, text) = read_space(&args.file, problems, &args.rig)?;
     space.settings.runs = args.runs.unwrap_or(space.settings.runs);
     space.settings.seed = args.seed.unwrap_or(space.settings.seed);
     problem::limit::RUNS.check(space.settings.runs)?;
@@ -186,13 +186,15 @@ fn make(court: &Court<'_>, ledger: &mut Ledger, runs: usize) -> anyhow::Result<(
         let first = ledger.records.len();
         let chunk: Vec<(usize, Vec<f64>)> = (first..).zip(points.by_ref().take(together)).collect();
         let begun = Instant::now();
-        let made: anyhow::Result<Vec<Record>> = (chunk.par_iter())
-            .map(|(run, point)| {
-                let record = court.judge_point(*run, point);
-                progress.tick();
-                record
-            })
-            .collect();
+        let judge = |(run, point): &(usize, Vec<f64>)| {
+            let record = court.judge_point(*run, point);
+            progress.tick();
+            record
+        };
+        let made: anyhow::Result<Vec<Record>> = match court.space.alone {
+            true => chunk.iter().map(judge).collect(),
+            false => chunk.par_iter().map(judge).collect(),
+        };
         ledger.append(made?)?;
         // As many as take long enough that nobody waits for the last of them.
         let factor = TOGETHER.as_secs_f64() / begun.elapsed().as_secs_f64().max(1e-6);

@@ -77,7 +77,7 @@ const SHRINKING: Duration = Duration::from_secs(60);
 
 pub fn hunt(args: &HuntArgs, problems: &Problems) -> anyhow::Result<()> {
     use_threads(args.threads)?;
-    let (space, _) = read_space(&args.file, problems)?;
+    let (space, _) = read_space(&args.file, problems, &args.rig)?;
     let court = Court::new(&space, problems, &args.rig)?;
     let middle = court.scenario(&space.middle())?;
     let team = middle.team(problems)?;

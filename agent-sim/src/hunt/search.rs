@@ -1,7 +1,7 @@
 //! Looking for the smallest margin.
 
 use crate::campaign::{Points, Sampling, Settings, Space};
-use cmaes::{CMAES, CMAESOptions, DVector, ParallelObjectiveFunction};
+use cmaes::{CMAES, CMAESOptions, DVector, ObjectiveFunction, ParallelObjectiveFunction};
 use problem::limit;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -118,9 +118,12 @@ struct Hunter<'h> {
 }
 
 impl Hunter<'_> {
-    /// Tries points, side by side; what is learnt does not depend on which is first done.
+    /// Tries points, side by side if that can be; what is learnt does not depend on which is first done.
     fn take(&mut self, points: Vec<Vec<f64>>) {
-        let margins: Vec<f64> = points.par_iter().map(|point| (self.run)(point)).collect();
+        let margins: Vec<f64> = match self.space.alone {
+            true => points.iter().map(|point| (self.run)(point)).collect(),
+            false => points.par_iter().map(|point| (self.run)(point)).collect(),
+        };
         for (point, margin) in points.into_iter().zip(margins) {
             self.learn(point, margin);
         }
@@ -222,6 +225,12 @@ impl ParallelObjectiveFunction for Objective<'_> {
     }
 }
 
+impl ObjectiveFunction for Objective<'_> {
+    fn evaluate(&mut self, x: &DVector<f64>) -> f64 {
+        self.evaluate_parallel(x)
+    }
+}
+
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -268,7 +277,10 @@ impl<'h> Descent<'h> {
             self.begin(hunter);
         }
         let Some(state) = &mut self.state else { return };
-        let ended = state.next_parallel().is_some();
+        let ended = match hunter.space.alone {
+            true => state.next().is_some(),
+            false => state.next_parallel().is_some(),
+        };
         let mut tried = std::mem::take(&mut *locked(&self.tried));
         // Threads end in any order; what is learnt must not depend on it.
         tried.sort_by(|(a, _), (b, _)| a.partial_cmp(b).unwrap_or(Ordering::Equal));
