@@ -556,6 +556,17 @@ fn every_field_that_cannot_be_run_is_named() {
         ("sensing.wide", |h| h.sensing.wide = Some([65, 64])),
         ("limits.low, limits.high", |h| h.limits.high[1] = 0.0),
         ("limits.keep_out", |h| h.limits.keep_out[1] = disc(0.5, 0.0)),
+        // Squares of such distances are no numbers.
+        ("limits.keep_out", |h| {
+            h.limits.keep_out[1] = disc(-1.1e18, 0.1)
+        }),
+        ("limits.keep_out", |h| {
+            h.limits.high = [1.1e18, 1.0];
+            h.limits
+                .keep_out
+                .iter_mut()
+                .for_each(|disc| disc.radius = 1e17);
+        }),
         ("limits.keep_out", |h| {
             h.limits.keep_out[1] = disc(f32::NAN, 0.1)
         }),

@@ -221,7 +221,7 @@ phrases! {
         NotABand: "must be from 0 to 1, and 0 without a governor",
         NoDomain: "must span a finite domain",
         NeedsThePlane: "needs two axes",
-        UnusableDisc: "has a disc that is not finite, or smaller than a thousandth of the domain's coordinates or than 1e-15",
+        UnusableDisc: "has a disc that is smaller than a thousandth of the domain's coordinates or than 1e-15, or one of them is beyond 1e18",
         NotBeforeFailSafe: "must be below timing.fail_safe_us",
         FrequencyTooHigh: "must be finite and at most 1e6",
         LayerWidth: "has a layer without outputs or with over 4096",

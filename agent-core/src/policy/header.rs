@@ -565,9 +565,13 @@ impl Limits {
         // A position in single precision is off by up to 6e-8 of the farthest coordinate, and a
         // disc is cleared by a few ten-thousandths of its radius: below this the one would exceed
         // the other.
-        // Nor are squares of what is smaller than 1e-15 sure to be normal numbers.
+        // Nor are squares of what is smaller than 1e-15 sure to be normal numbers, or of what is beyond
+        // 1e18 to be numbers at all: who is infinitely far from a disc counts as clear of it.
         let large = |radius: f32| positive(radius) && radius >= (1e-3 * farthest).max(1e-15);
-        let clear = |disc: &Disc| disc.centre.iter().all(|x| x.is_finite()) && large(disc.radius);
+        let near = |x: f32| within(x.abs(), 0.0, 1e18);
+        let clear = |disc: &Disc| {
+            disc.centre.iter().all(|&x| near(x)) && large(disc.radius) && near(farthest)
+        };
         if !self.keep_out.iter().all(clear) {
             return field(FieldName::KeepOut, Fault::UnusableDisc);
         }
