@@ -16,7 +16,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages below, in every frame.
-pub const PROTOCOL: u8 = 4;
+pub const PROTOCOL: u8 = 5;
 
 /// First byte of a sealed frame.
 const SEALED: u8 = PROTOCOL | 0x80;
@@ -396,6 +396,10 @@ pub struct Counters {
     /// How long the frames of the last observation and its answer took, beyond the step itself, on the
     /// node's own clock, in its ticks: stuffing, and checksums or tags.
     pub frame_ticks: u32,
+    /// Bytes of its stack that were ever used; 0 where nobody can tell.
+    pub stack_used: u32,
+    /// Bytes of stack that it has.
+    pub stack_size: u32,
 }
 
 /// Names a blob: the SHA-256 of all its bytes.
@@ -778,8 +782,8 @@ mod tests {
         };
         let mut buffer = [0; 64];
         let frame = encode_frame(1, &report, &mut buffer).unwrap();
-        // protocol 4, number 1, variant 3, three little-endian floats, mode 1, ticks 0, CRC-32; then COBS.
-        let mut plain = std::vec![4, 1, 3, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x3f, 0, 0, 0, 0, 1, 0];
+        // protocol 5, number 1, variant 3, three little-endian floats, mode 1, ticks 0, CRC-32; then COBS.
+        let mut plain = std::vec![5, 1, 3, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x3f, 0, 0, 0, 0, 1, 0];
         plain.extend(CRC32.checksum(&plain).to_le_bytes());
         let mut decoded = frame.to_vec();
         let length = cobs::decode_in_place(&mut decoded).unwrap();

@@ -110,6 +110,7 @@ fn what_a_run_cannot_have_cannot_be_required() {
         ("intrusion,below=1", "no keep-out zones"),
         ("resets,below=1", "no agent is on a board"),
         ("lost-policies,below=0", "no agent is on a board"),
+        ("stack,below=0.9", "no agent is on a board"),
         ("recovery,level=1,below=1", "no fault to recover from"),
         ("error,below=1,region=0.5..2", "0..1"),
         ("force,below=1,ids=8", "agent 8"),

@@ -87,6 +87,7 @@ fn power_on(line: &Line, keys: Keys) {
             faults: 0,
         },
         last_words: "",
+        stack: || [0; 2],
         restart: || panic::resume_unwind(Box::new(Restart)),
         provoke: None,
     };

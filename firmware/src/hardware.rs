@@ -31,6 +31,8 @@ pub struct Hardware<S, W, A> {
     pub history: History,
     /// What it said at its last panic or fault.
     pub last_words: &'static str,
+    /// Bytes of stack that were ever used, and those that there are; both 0 where nobody can tell.
+    pub stack: fn() -> [u32; 2],
     /// Starts the node afresh.
     pub restart: fn() -> !,
     /// Brings the node to grief, in images for tests.

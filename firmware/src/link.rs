@@ -16,7 +16,7 @@ use crate::{
 
 /// Longest frame a node sends, in bytes: a refusal with its reason, or its status, which is at most
 /// 7 bytes of prologue, 33, 17 and 41 of board, version and fleet, 70 of slots, 10 of the counter, 21 of
-/// history, 97 of last words, 40 of counters and 19 of tag and framing: 355.
+/// history, 97 of last words, 50 of counters and 19 of tag and framing: 365.
 pub const REPORT_FRAME: usize = 368;
 
 /// A host that does not read must not keep the node from listening: a report that cannot be
@@ -66,6 +66,8 @@ impl<R: Read> Receiver<R> {
                 repeated: 0,
                 stale: 0,
                 frame_ticks: 0,
+                stack_used: 0,
+                stack_size: 0,
             },
             ticks: 0,
         }

@@ -97,6 +97,7 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator>(
             history: hardware.history,
             last_words: cut(hardware.last_words, LAST_WORDS),
             started,
+            stack: hardware.stack,
         },
         sessions: Sessions::new(link_key, starts),
         store,
@@ -136,6 +137,7 @@ struct About {
     history: History,
     last_words: &'static str,
     started: Instant,
+    stack: fn() -> [u32; 2],
 }
 
 /// Everything but the line and the flash.
@@ -340,7 +342,9 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
             history,
             last_words,
             started,
+            stack,
         } = self.about;
+        let [stack_used, stack_size] = stack();
         Report::Status(Status {
             board,
             firmware: env!("CARGO_PKG_VERSION"),
@@ -354,6 +358,8 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
                 uptime_us: started.elapsed().as_micros(),
                 steps: self.steps,
                 frame_ticks: self.frame_ticks,
+                stack_used,
+                stack_size,
                 ..line
             },
         })

@@ -189,9 +189,9 @@ fn a_node_of_another_protocol_is_told_by_its_version() {
         line.put(&[0]);
     }));
     let error = session.hello(PATIENCE).unwrap_err();
-    assert!(matches!(error, SessionError::Protocol { node: 5 }));
+    assert!(matches!(error, SessionError::Protocol { node: 6 }));
     let message = error.to_string();
-    assert!(message.contains("protocol 5"), "{message}");
+    assert!(message.contains("protocol 6"), "{message}");
     assert!(message.contains("cargo xtask firmware build"), "{message}");
 }
 

@@ -99,6 +99,7 @@ fn rows(rig: &Rig, statuses: &[Option<NodeStatus>]) -> Vec<Vec<String>> {
         "faults",
         "steps",
         "rejected frames",
+        "stack",
     ];
     let mut rows = vec![head.map(String::from).to_vec()];
     for (index, status) in statuses.iter().enumerate() {
@@ -147,6 +148,10 @@ fn rows(rig: &Rig, statuses: &[Option<NodeStatus>]) -> Vec<Vec<String>> {
             status.history.faults.to_string(),
             status.counters.steps.to_string(),
             status.counters.rejected.to_string(),
+            format!(
+                "{} of {}",
+                status.counters.stack_used, status.counters.stack_size
+            ),
         ]);
         rows.push(row);
     }

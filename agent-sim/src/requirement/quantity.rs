@@ -85,6 +85,7 @@ pub static ALL: &[&Quantity] = &[
     &LATE,
     &RESETS,
     &LOST_POLICIES,
+    &STACK,
 ];
 
 /// A line for each of them, for people.
@@ -411,4 +412,26 @@ pub static LOST_POLICIES: Quantity = Quantity {
     takes: &[],
     lacking: without_boards,
     reader: |_, _| of_boards(|diary| diary.lost_policies),
+};
+
+/// How near boards came to running out of memory.
+pub static STACK: Quantity = Quantity {
+    name: "stack",
+    help: "largest share of its stack that a board has used, as those tell that answer at the end",
+    takes: &[],
+    lacking: without_boards,
+    reader: |_, run| {
+        let last = run.steps;
+        Box::new(move |now| {
+            // Boards are asked once: in between they have better things to do.
+            let Some(rig) = now.rig.filter(|_| now.snapshot.step == last) else {
+                return 0.0;
+            };
+            let used = rig.statuses().into_iter().flatten().map(|status| {
+                let counters = status.counters;
+                f64::from(counters.stack_used) / f64::from(counters.stack_size.max(1))
+            });
+            used.fold(0.0, f64::max)
+        })
+    },
 };

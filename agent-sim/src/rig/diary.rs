@@ -49,7 +49,7 @@ pub struct Diary {
     pub events: Vec<Event>,
     /// How often it has started since.
     pub restarts: usize,
-    /// At how many of these it had lost the policy that it was given.
+    /// How often it started without the policy that it was given, when power came on included.
     pub lost_policies: usize,
     /// The time from each observation to its answer.
     latencies: Vec<Duration>,

@@ -36,6 +36,7 @@ pub fn begin(
     chip: Option<ResetCause>,
 ) -> (History, &'static str) {
     static REMEMBERED: StaticCell<BlackBox> = StaticCell::new();
+    paint_stack();
     #[cfg(armv7em)]
     guard_stack(&mut core.MPU);
     // Faults of their own, not hard faults: one that happens while another is being entered, as
@@ -52,6 +53,36 @@ pub fn begin(
     };
     let remembered = REMEMBERED.init(remembered);
     (remembered.history(), remembered.last_words())
+}
+
+/// What lies on the stack where nothing ever did.
+const UNUSED: u32 = 0xa5c3_5a3c;
+
+/// Bytes below the stack pointer that are left alone: what painting itself may use.
+const BEING_USED: usize = 256;
+
+/// Marks all of the stack that is not in use, so that [`stack`] sees later how deep it went.
+fn paint_stack() {
+    let top = cortex_m::register::msp::read() as usize - BEING_USED;
+    let mut word = (&raw const _stack_end).cast_mut();
+    while word.addr() < top {
+        // SAFETY: from its end up to here the stack holds nothing.
+        unsafe {
+            word.write_volatile(UNUSED);
+            word = word.add(1);
+        }
+    }
+}
+
+/// Bytes of stack that were ever used, and those that there are.
+pub fn stack() -> [u32; 2] {
+    let (mut word, top) = (&raw const _stack_end, &raw const _stack_start);
+    let size = top.addr() - word.addr();
+    // SAFETY: it is memory, wherever the stack has got to.
+    while word < top && unsafe { word.read_volatile() } == UNUSED {
+        word = word.wrapping_add(1);
+    }
+    [top.addr() - word.addr(), size].map(|bytes| bytes as u32)
 }
 
 /// Bytes below the stack that nothing may touch, as a power of two.

@@ -135,6 +135,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         },
         history,
         last_words,
+        stack: mishap::stack,
         restart: mishap::restart,
         provoke: mishap::PROVOKE,
     };

@@ -99,6 +99,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         actuator: Lamp::new(Pin::new(p.PA5, Level::Low, Speed::Low), PinState::High),
         history,
         last_words,
+        stack: mishap::stack,
         restart: mishap::restart,
         provoke: mishap::PROVOKE,
     };

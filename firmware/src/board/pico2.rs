@@ -100,6 +100,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         actuator: Lamp::new(Pin::new(p.PIN_25, Level::Low), PinState::High),
         history,
         last_words,
+        stack: mishap::stack,
         restart: mishap::restart,
         provoke: mishap::PROVOKE,
     };

@@ -281,6 +281,8 @@ fn a_status_fits_its_frame_however_much_there_is_to_tell() {
             repeated: u32::MAX,
             stale: u32::MAX,
             frame_ticks: u32::MAX,
+            stack_used: u32::MAX,
+            stack_size: u32::MAX,
         },
     };
     let mut frame = [0; REPORT_FRAME];
@@ -294,7 +296,7 @@ fn a_status_fits_its_frame_however_much_there_is_to_tell() {
     );
     assert_eq!(
         frame.unwrap().len(),
-        355,
+        365,
         "as the constant's comment reckons"
     );
 }

@@ -443,6 +443,7 @@ impl<const W: usize, const E: usize> Rig<W, E> {
                     faults: 0,
                 },
                 last_words: "",
+                stack: || [0; 2],
                 restart: || std::panic::panic_any(Restarted),
                 provoke: None,
             },

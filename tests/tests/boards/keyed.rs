@@ -135,6 +135,15 @@ fn a_keyed_board_takes_what_is_signed_from_whom_it_knows_and_never_goes_back() {
         .unwrap();
     let late = signed(&key, &blob, &says(&blob, 200));
     assert!(refusal(&mut host, &late).contains("revoked"));
+    // Signatures take the most stack of all that a node does: some is left, and more was used than a
+    // control step alone takes.
+    let counters = host.status(PATIENCE).unwrap().counters;
+    let (used, size) = (counters.stack_used, counters.stack_size);
+    println!("{used} of {size} bytes of stack were used");
+    assert!(
+        size == 16 << 10 && (4 << 10..size - 1024).contains(&used),
+        "{used} of {size}"
+    );
     // It goes on: told by the node, after a restart that takes a right of its own.
     assert!(matches!(
         host.ask(&Command::Restart, PATIENCE),
