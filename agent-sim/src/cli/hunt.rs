@@ -205,7 +205,6 @@ fn smaller(
 ) -> anyhow::Result<(Scenario, usize)> {
     let (begun, allowed) = (Instant::now(), (args.budget / 2).max(SHRINKING));
     let waiting = Waiting::new(allowed);
-    let which = verdict.worst();
     let mut refused = None;
     let mut runs = 0;
     let mut fails = |scenario: &Scenario| {
@@ -215,10 +214,7 @@ fn smaller(
             scenario.faults.len()
         ));
         match court.judge(scenario) {
-            Ok(now) => match (&verdict.cut, &now.cut) {
-                (None, None) => now.judged.get(which).is_some_and(|judged| !judged.holds()),
-                (before, now) => before.is_some() && now.is_some(),
-            },
+            Ok(now) => now.fails_like(verdict),
             Err(error) => {
                 refused.get_or_insert(error);
                 false
@@ -229,7 +225,7 @@ fn smaller(
     // A field that blows up does so whenever the run would have ended.
     let lost = team
         .requirements
-        .get(which)
+        .get(verdict.worst())
         .filter(|_| verdict.cut.is_none());
     let smaller = shrink(
         worst,
@@ -249,12 +245,8 @@ fn smaller(
 /// What happens in a scenario.
 fn tell_of(court: &Court<'_>, scenario: &Scenario, lost: usize) -> anyhow::Result<String> {
     let verdict = court.judge(scenario)?;
-    let bare = Scenario {
-        faults: Vec::new(),
-        ..scenario.clone()
-    };
     // What is required of faults cannot be required without them.
-    let without = court.judge(&bare).ok();
+    let without = court.judge(&scenario.without_faults()).ok();
     let team = scenario.team(court.problems)?;
     let episode = scenario.episode(&team)?;
     Ok(story(&team, &episode, &verdict, lost, without.as_ref()))

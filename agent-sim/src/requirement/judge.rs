@@ -78,6 +78,18 @@ impl Verdict {
     pub fn holds(&self) -> bool {
         self.margin() >= 0.0
     }
+
+    /// Whether a run with this verdict fails as one that failed did: both were cut short, or neither was and
+    /// the requirement that the other lost most is lost.
+    pub fn fails_like(&self, other: &Self) -> bool {
+        match (&self.cut, &other.cut) {
+            (None, None) => self
+                .judged
+                .get(other.worst())
+                .is_some_and(|judged| !judged.holds()),
+            (now, before) => now.is_some() && before.is_some(),
+        }
+    }
 }
 
 /// Sees a run, and holds it to what is required.
