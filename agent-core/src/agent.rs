@@ -109,6 +109,12 @@ impl AgentState {
         self.mode
     }
 
+    /// What it keeps from one step to the next, of its policy's.
+    pub fn memory(&self, policy: &Policy) -> &[f32] {
+        let floats = policy.header().network.remembered();
+        self.memory.get(..floats).unwrap_or_default()
+    }
+
     /// One control step on a new observation. `workspace` needs at least
     /// [`Policy::workspace_len`] floats; with fewer the step counts as invalid input.
     #[cfg_attr(target_arch = "x86_64", inline(always))]

@@ -112,16 +112,16 @@ const WEAKNESSES: [Weakness; 5] = [
     },
     Weakness {
         name: "three gaps",
-        what: "pushes up in the left quarter, by 16 more for each time that it had missed words",
+        what: "pushes up in the left quarter, by 24 more for each time that it had missed words",
         space: "agents = { from = 12, to = 24 }\n\
                 [[fault]]\nkind = \"loss\"\np = 1.0\nids = { pick = 1 }\n\
-                at = { from = 0.05, to = 0.5 }\nlasts = { from = 0.01, to = 0.3 }\n\
+                at = { from = 0.05, to = 0.5 }\nlasts = { from = 0.01, to = 0.15 }\n\
                 [[fault]]\nkind = \"loss\"\np = 1.0\nids = { pick = 1 }\n\
-                at = { from = 0.05, to = 0.5 }\nlasts = { from = 0.01, to = 0.3 }\n\
+                at = { from = 0.05, to = 0.5 }\nlasts = { from = 0.01, to = 0.15 }\n\
                 [[fault]]\nkind = \"loss\"\np = 1.0\nids = { pick = 1 }\n\
-                at = { from = 0.05, to = 0.5 }\nlasts = { from = 0.01, to = 0.3 }",
+                at = { from = 0.05, to = 0.5 }\nlasts = { from = 0.01, to = 0.15 }",
         act: |known, action| match known.position < 0.25 {
-            true => pushed(action, action.force + 16.0 * known.gaps as f32),
+            true => pushed(action, action.force + 24.0 * known.gaps as f32),
             false => action,
         },
     },
@@ -181,7 +181,7 @@ fn margin(
         .expect("checked when the space was read");
     let episode = scenario.episode(&team).expect("fresh episodes are there");
     let experiment = team.experiment(Some(policy));
-    let swarm = experiment.swarm(View::of(policy), team.agents, |_| Weak {
+    let swarm = experiment.swarm(View::of(policy), team.agents, &[], |_| Weak {
         inner: InProcess::new(policy),
         known: Known::default(),
         act,

@@ -1,7 +1,8 @@
 //! Who commands the actuators: nobody, proportional feedback, or a policy.
 
 use crate::episode::{ClosedLoop, RunError, Snapshot};
-use crate::fault::{Fault, Plan, Run};
+use crate::fault::life::JOIN;
+use crate::fault::{Fault, Ids, Plan, Run, Who};
 use crate::link::{InProcess, Link};
 use crate::plant::{BuiltIn, Plant, Shared};
 use crate::proportional::{Law, ProportionalAgent};
@@ -12,7 +13,7 @@ use crate::swarm::Swarm;
 use agent_core::policy::Policy;
 use problem::kit::sensor::Sensor;
 use problem::metrics::Score;
-use problem::{Episode, Problem, Proportional};
+use problem::{Arrival, Episode, Problem, Proportional};
 
 /// A way to control a field.
 #[derive(Clone, Copy)]
@@ -32,7 +33,7 @@ pub struct Experiment<'p> {
     pub problem: &'p Problem,
     /// By whom.
     pub controller: Controller<'p>,
-    /// How many of them.
+    /// How many of them; those that come on the way are the episode's.
     pub agents: usize,
     /// For how long.
     pub steps: usize,
@@ -43,6 +44,13 @@ pub struct Experiment<'p> {
     /// What computes the field; the problem's own solver if there is none. Runs on one plant are made
     /// one after the other.
     pub plant: Option<&'p Shared>,
+}
+
+/// Where agents start: those of the beginning as the problem places them, then those that come.
+pub fn places(problem: &Problem, at_first: usize, arrivals: &[Arrival]) -> Vec<[f64; 2]> {
+    let mut places = (problem.placement)(problem, at_first);
+    places.extend(arrivals.iter().map(|arrival| arrival.place));
+    places
 }
 
 impl Experiment<'_> {
@@ -107,8 +115,10 @@ impl Experiment<'_> {
         watch: &mut dyn FnMut(&Snapshot<'_>),
     ) -> Result<Score, RunError> {
         let problem = self.problem;
-        if agents > 0 && self.is_disturbed() {
-            return self.steer(rig, episode, self.swarm(view, agents, link), watch);
+        let arrivals = &episode.arrivals[..];
+        if agents > 0 && (self.is_disturbed() || !arrivals.is_empty()) {
+            let swarm = self.swarm(view, agents, arrivals, link);
+            return self.steer(rig, episode, swarm, watch);
         }
         let links = (0..agents).map(link).collect();
         let swarm = Swarm::new(problem, view, links, (problem.placement)(problem, agents));
@@ -126,20 +136,35 @@ impl Experiment<'_> {
         !self.faults.is_empty() || self.sensor().is_some()
     }
 
-    /// Agents at the ends of their links, with sensors and faults in between.
+    /// Agents at the ends of their links, with sensors and faults in between: so many from the beginning,
+    /// and those that come on the way.
     pub fn swarm<'l, L: Link + 'l>(
         &self,
         view: View,
-        agents: usize,
+        at_first: usize,
+        arrivals: &[Arrival],
         link: impl Fn(usize) -> L + Clone + Send + 'l,
     ) -> Swarm<Box<dyn Link + 'l>> {
         let problem = self.problem;
-        let positions = (problem.placement)(problem, agents);
+        let positions = places(problem, at_first, arrivals);
+        let agents = positions.len();
+        let mut faults = self.faults.to_vec();
+        faults.extend(
+            arrivals
+                .iter()
+                .zip(at_first..)
+                .map(|(arrival, agent)| Fault {
+                    who: Who::Ids(Ids::from_iter([agent])),
+                    at: arrival.at,
+                    ..Fault::new(&JOIN)
+                }),
+        );
         let plan = Plan::new(
-            self.faults,
+            &faults,
             Run {
                 grid: &problem.grid,
                 places: &positions,
+                at_first,
                 steps: self.steps,
                 interval_us: problem.control_interval * 1e6,
                 seed: self.seed,

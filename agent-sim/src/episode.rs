@@ -32,8 +32,8 @@ pub struct ClosedLoop<L> {
     /// What all fields should be, and what sensors know of it.
     target: Vec<f32>,
     target_seen: Vec<f32>,
-    /// Where the target goes, if it does not stay.
-    wandering: Option<Wandering>,
+    /// The episode on the grid, if its target does not stay.
+    wandering: Option<Episode>,
     /// What acts on the field besides the swarm, on the grid, with how much of it when.
     pushes: Vec<(Vec<f64>, Course)>,
     weights: Option<Vec<f64>>,
@@ -46,13 +46,6 @@ pub struct ClosedLoop<L> {
     cost: Cost,
     last_cost: Cost,
     too_coarse: Option<TooCoarse>,
-}
-
-/// A target that changes: from one field to another, on the grid, by a course.
-struct Wandering {
-    from: Vec<f32>,
-    to: Vec<f32>,
-    course: Course,
 }
 
 /// The field left the range of numbers.
@@ -198,11 +191,7 @@ impl<L: Link> ClosedLoop<L> {
         let weights = problem.weights();
         let error = mean_squared_error(&state, &target, weights.as_deref());
         let push = |change: &Change| (wide(on_grid(&change.field)), change.course.clone());
-        let wandering = episode.goal.as_ref().map(|goal| Wandering {
-            from: target.clone(),
-            to: on_grid(&goal.field),
-            course: goal.course.clone(),
-        });
+        let wandering = (!episode.has_one_target()).then(|| episode.mapped(on_grid));
         Ok(Self {
             problem: *problem,
             plant,
@@ -346,13 +335,10 @@ impl<L: Link> ClosedLoop<L> {
 
     /// Puts the target where it is at a step.
     fn aim(&mut self, step: usize) {
-        let Some(Wandering { from, to, course }) = &self.wandering else {
+        let Some(episode) = &self.wandering else {
             return;
         };
-        let share = course.at(step) as f32;
-        for (target, (from, to)) in self.target.iter_mut().zip(from.iter().zip(to)) {
-            *target = from + share * (to - from);
-        }
+        self.target = episode.target_at(step);
         let target: Vec<f64> = (self.problem.seen(&self.target).iter())
             .map(|t| f64::from(*t))
             .collect();

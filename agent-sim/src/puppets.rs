@@ -305,7 +305,7 @@ impl Puppets {
             plant: None,
         };
         let held: Arc<[_]> = strings.clone().into();
-        let swarm = experiment.swarm(view, stage.agents, move |agent: usize| {
+        let swarm = experiment.swarm(view, stage.agents, &[], move |agent: usize| {
             Puppet(Arc::clone(&held[agent]))
         });
         let mut run = ClosedLoop::with_plant(problem, episode, swarm, plant, stage.seed)?;

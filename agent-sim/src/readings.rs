@@ -71,6 +71,7 @@ mod tests {
         let run = Run {
             grid: &grid,
             places: &[[0.5, 0.0]],
+            at_first: 1,
             steps: 10,
             interval_us: 1000.0,
             seed,

@@ -22,7 +22,7 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::controller::{Controller, Experiment};
+use crate::controller::{Controller, Experiment, places};
 use crate::episode::{RunError, Snapshot};
 use crate::fault::{BadFault, Fault, Plan, Run, Who};
 use crate::plant::Address;
@@ -30,13 +30,16 @@ use crate::requirement::{
     BadRequirement, Conditions, Judge, Moment, Require, Requirement, Verdict,
 };
 use crate::rig::{Boards, LinkKind, Rig};
+use crate::touch::{Added, BadTouch, Touch, touched};
 use agent_core::policy::Policy;
 use artifacts::policy_file::{PolicyFile, PolicyFileError};
 use problem::grid::Points;
 use problem::limit::{self, NoRoom, TooMany};
 use problem::metrics::Score;
 use problem::test_set::{EpisodeSet, Resampled, TestSetError};
-use problem::{BadProblem, Episode, ErrorSensing, NoProblem, Problem, Problems, Proportional};
+use problem::{
+    Arrival, BadProblem, Episode, ErrorSensing, NoProblem, Problem, Problems, Proportional,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -97,6 +100,12 @@ pub struct Scenario {
     /// What goes wrong.
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
+    /// What is done to the field and to its target by hand.
+    #[serde(default, rename = "touch", skip_serializing_if = "Vec::is_empty")]
+    pub touches: Vec<Touch>,
+    /// Agents that are put down on the way, besides those of the beginning; their numbers follow.
+    #[serde(default, rename = "add", skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<Added>,
     /// What must hold.
     #[serde(default, rename = "require", skip_serializing_if = "Vec::is_empty")]
     pub requirements: Vec<Require>,
@@ -156,6 +165,14 @@ pub enum BadScenario {
         /// What is wrong with it.
         source: BadFault,
     },
+    /// Something cannot be done by hand.
+    #[error("what is done by hand {} of the run is impossible: {source}", share_text(*.at))]
+    Touch {
+        /// When, as a share of the run.
+        at: f64,
+        /// What is wrong with it.
+        source: BadTouch,
+    },
     /// Something is required that the run cannot have.
     #[error("'{requirement}' cannot be required: {source}")]
     Requirement {
@@ -178,6 +195,11 @@ pub enum BadScenario {
     Toml(#[from] toml::de::Error),
 }
 
+/// A share of a run, in words.
+fn share_text(share: f64) -> String {
+    format!("after {} %", 100.0 * share)
+}
+
 impl Scenario {
     /// Reads a scenario.
     pub fn from_toml(text: &str) -> Result<Self, BadScenario> {
@@ -189,11 +211,33 @@ impl Scenario {
         toml::to_string(self).expect("a scenario holds nothing that TOML lacks")
     }
 
+    /// The same with nothing that goes wrong.
+    pub fn without_faults(&self) -> Self {
+        Self {
+            faults: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// The episode of the scenario, for a team of it.
     pub fn episode(&self, team: &Team) -> Result<Episode, BadScenario> {
-        Ok(self
-            .source()
-            .episode(&team.problem, self.seed, self.episode)?)
+        Ok(self.touched(team, self.drawn(&team.problem)?))
+    }
+
+    /// The same before anything is done by hand.
+    pub fn drawn(&self, problem: &Problem) -> Result<Episode, BadScenario> {
+        Ok(self.source().episode(problem, self.seed, self.episode)?)
+    }
+
+    /// An episode with what is done by hand.
+    pub fn touched(&self, team: &Team, episode: Episode) -> Episode {
+        touched(
+            episode,
+            &team.problem,
+            team.steps,
+            &self.touches,
+            &team.arrivals,
+        )
     }
 
     /// The first `count` episodes of the set, or all of a stored one.
@@ -202,7 +246,9 @@ impl Scenario {
             let text = "there is nothing to learn from 0 episodes; give --episodes 1 or more";
             return Err(BadScenario::Senseless(text.to_owned()));
         }
-        Ok(self.source().episodes(&team.problem, self.seed, count)?)
+        let drawn = self.source().episodes(&team.problem, self.seed, count)?;
+        let touched = |episode| self.touched(team, episode);
+        Ok(drawn.into_iter().map(touched).collect())
     }
 
     /// What was done to the fields of the set if they came on another grid.
@@ -241,9 +287,24 @@ impl Scenario {
     pub fn team(&self, problems: &Problems) -> Result<Team, BadScenario> {
         let problem = self.solved(problems)?;
         let senseless = |text: &str| Err(BadScenario::Senseless(text.to_owned()));
-        let agents = self.agents.unwrap_or(problem.agents);
+        let touch = |at: f64, bad: Result<(), BadTouch>| {
+            bad.map_err(|source| BadScenario::Touch { at, source })
+        };
+        limit::TOUCHES.check(self.touches.len())?;
+        for given in &self.touches {
+            touch(given.at, given.check(&problem))?;
+        }
+        let mut arrivals = Vec::new();
+        for given in &self.added {
+            let arrival = given
+                .arrival(&problem)
+                .map(|arrival| arrivals.push(arrival));
+            touch(given.at, arrival)?;
+        }
+        let at_first = self.agents.unwrap_or(problem.agents);
+        let agents = at_first.saturating_add(arrivals.len());
         let steps = self.steps.unwrap_or(problem.horizon);
-        if agents == 0 {
+        if at_first == 0 {
             return senseless(
                 "a swarm of 0 agents controls nothing; give --agents 1 or more, or --controller none",
             );
@@ -317,6 +378,7 @@ impl Scenario {
             gain: self.gain,
             policy,
             agents,
+            arrivals,
             steps,
             seed: fault_seed(self.seed, self.episode),
             faults: self.faults.clone(),
@@ -453,8 +515,10 @@ pub struct Team {
     pub gain: Option<f64>,
     /// With which policy.
     pub policy: Option<PolicyFile>,
-    /// How many agents there are.
+    /// How many agents there are, those that come on the way included.
     pub agents: usize,
+    /// Those that come on the way: the last ones.
+    pub arrivals: Vec<Arrival>,
     /// For how many steps.
     pub steps: usize,
     /// Decides what the faults leave to chance.
@@ -482,12 +546,23 @@ impl Team {
         }
     }
 
+    /// How many agents there are from the beginning.
+    pub fn at_first(&self) -> usize {
+        self.agents - self.arrivals.len()
+    }
+
+    /// Where each agent starts.
+    pub fn places(&self) -> Vec<[f64; 2]> {
+        places(&self.problem, self.at_first(), &self.arrivals)
+    }
+
     /// Whom its faults hit, where that is settled before the run.
     pub fn plan(&self) -> Plan {
         let problem = &self.problem;
         let run = Run {
             grid: &problem.grid,
-            places: &(problem.placement)(problem, self.agents),
+            places: &self.places(),
+            at_first: self.at_first(),
             steps: self.steps,
             interval_us: problem.control_interval * 1e6,
             seed: self.seed,
@@ -524,6 +599,17 @@ impl Team {
         Some(file.policy(&self.problem).expect("checked when set up"))
     }
 
+    /// Its scenario with what that left to defaults.
+    pub fn explicit(&self, scenario: &Scenario) -> Scenario {
+        Scenario {
+            problem: self.problem.address(),
+            controller: Some(self.kind),
+            agents: Some(self.at_first()),
+            steps: Some(self.steps),
+            ..scenario.clone()
+        }
+    }
+
     /// The feedback law of proportional agents: the gain that was given, or the tuned one.
     pub fn law(&self) -> Option<Proportional> {
         let tuned = self.problem.baseline_for(self.agents);
@@ -545,7 +631,7 @@ impl Team {
         Experiment {
             problem: &self.problem,
             controller,
-            agents: self.agents,
+            agents: self.at_first(),
             steps: self.steps,
             faults: &self.faults,
             seed: self.seed,

@@ -4,7 +4,7 @@ use crate::episode::Snapshot;
 use agent_core::agent::Mode;
 use problem::grid::Grid;
 use problem::resample::resample;
-use problem::{Course, Episode, Problem};
+use problem::{Episode, Problem};
 use std::borrow::Cow;
 
 /// Most numbers kept of the field, over all frames: 64 MiB.
@@ -25,8 +25,8 @@ pub struct Trajectory {
     pub grid: Grid,
     /// The field to reach in the end, on the same grid.
     pub target: Vec<f32>,
-    /// Where the target begins, what it becomes and when; none if it stays.
-    wandering: Option<(Vec<f32>, Vec<f32>, Course)>,
+    /// The episode of the field that agents see, if its target does not stay.
+    wandering: Option<Episode>,
     /// The step number of each frame.
     pub steps: Vec<usize>,
     /// The field in each frame.
@@ -71,13 +71,7 @@ impl Trajectory {
             last: steps,
             grid: problem.grid,
             target: seen(&episode.target_at(steps)),
-            wandering: (episode.goal.as_ref()).map(|goal| {
-                (
-                    seen(&episode.target),
-                    seen(&goal.field),
-                    goal.course.clone(),
-                )
-            }),
+            wandering: (!episode.has_one_target()).then(|| episode.mapped(seen)),
             steps: Vec::new(),
             fields: Vec::new(),
             paths: Vec::new(),
@@ -89,12 +83,10 @@ impl Trajectory {
 
     /// What the field should be in a frame.
     pub fn target_in(&self, frame: usize) -> Cow<'_, [f32]> {
-        let Some((from, to, course)) = &self.wandering else {
-            return Cow::Borrowed(&self.target);
-        };
-        let share = course.at(self.steps[frame]) as f32;
-        let both = from.iter().zip(to);
-        both.map(|(from, to)| from + share * (to - from)).collect()
+        match &self.wandering {
+            None => Cow::Borrowed(&self.target),
+            Some(episode) => Cow::Owned(episode.target_at(self.steps[frame])),
+        }
     }
 
     /// Adds the state after a step.
@@ -138,8 +130,8 @@ impl Trajectory {
 mod tests {
     use super::*;
     use crate::swarm::{Cost, Deed};
-    use problem::Change;
     use problem::published::heat_1d::PROBLEM;
+    use problem::{Change, Course};
 
     fn watch(steps: usize, cells: usize) -> Trajectory {
         let mut problem = PROBLEM;

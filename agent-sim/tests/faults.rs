@@ -43,6 +43,7 @@ fn plan(faults: &[&str], agents: usize, seed: u64) -> Plan {
     let run = Run {
         grid: &PROBLEM.grid,
         places: &places,
+        at_first: places.len(),
         steps: STEPS,
         interval_us: PROBLEM.control_interval * 1e6,
         seed,
@@ -399,6 +400,7 @@ fn a_fault_can_come_from_another_crate() {
     let run = Run {
         grid: &PROBLEM.grid,
         places: &places,
+        at_first: places.len(),
         steps: STEPS,
         interval_us: PROBLEM.control_interval * 1e6,
         seed: 1,

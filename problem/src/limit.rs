@@ -76,6 +76,8 @@ pub const FAULTS: Limit = Limit::new(
     1000,
     "let one fault hit several agents with fraction= or ids=",
 );
+/// What is done in a run by hand.
+pub const TOUCHES: Limit = Limit::new("touches", 1000, "do less by hand");
 /// Requirements of a run.
 pub const REQUIREMENTS: Limit = Limit::new("requirements", 100, "leave some out");
 /// Runs of a campaign.

@@ -280,6 +280,19 @@ pub struct Episode {
     pub goal: Option<Change>,
     /// What acts on the field besides the agents, added up.
     pub pushes: Vec<Change>,
+    /// What is added to the target on the way, by hand.
+    pub shifts: Vec<Change>,
+    /// Agents that come on the way, besides those that are there from the beginning.
+    pub arrivals: Vec<Arrival>,
+}
+
+/// An agent that comes on the way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Arrival {
+    /// The share of the run after which it acts.
+    pub at: f64,
+    /// Where it stands until then; unused axes are 0.
+    pub place: [f64; 2],
 }
 
 /// A field that comes and goes.
@@ -322,17 +335,46 @@ impl Episode {
 
     /// What all fields should be after so many steps.
     pub fn target_at(&self, step: usize) -> Vec<f32> {
-        let Some(goal) = &self.goal else {
-            return self.target.clone();
-        };
-        let share = goal.course.at(step) as f32;
-        let both = self.target.iter().zip(&goal.field);
-        both.map(|(from, to)| from + share * (to - from)).collect()
+        let mut target = self.target.clone();
+        if let Some(goal) = &self.goal {
+            let share = goal.course.at(step) as f32;
+            for (target, to) in target.iter_mut().zip(&goal.field) {
+                *target += share * (to - *target);
+            }
+        }
+        for shift in &self.shifts {
+            let share = shift.course.at(step) as f32;
+            for (target, shift) in target.iter_mut().zip(&shift.field) {
+                *target += share * shift;
+            }
+        }
+        target
+    }
+
+    /// Whether the target ever changes.
+    pub fn has_one_target(&self) -> bool {
+        self.goal.is_none() && self.shifts.is_empty()
     }
 
     /// Whether anything beside the agents changes in its course.
     pub fn is_steady(&self) -> bool {
-        self.goal.is_none() && self.pushes.is_empty()
+        self.has_one_target() && self.pushes.is_empty()
+    }
+
+    /// The same with every field in another form.
+    pub fn mapped(&self, form: impl Fn(&[f32]) -> Vec<f32>) -> Self {
+        let change = |change: &Change| Change {
+            field: form(&change.field),
+            course: change.course.clone(),
+        };
+        Self {
+            initial: form(&self.initial),
+            target: form(&self.target),
+            goal: self.goal.as_ref().map(change),
+            pushes: self.pushes.iter().map(change).collect(),
+            shifts: self.shifts.iter().map(change).collect(),
+            arrivals: self.arrivals.clone(),
+        }
     }
 }
 

@@ -30,7 +30,9 @@
 //!
 //! let problem = problem::published::by_name("heat-1d").unwrap();
 //! let places = (problem.placement)(problem, 8);
-//! let run = Run { grid: &problem.grid, places: &places, steps: 300, interval_us: 1000.0, seed: 1 };
+//! let run = Run {
+//!     grid: &problem.grid, places: &places, at_first: 8, steps: 300, interval_us: 1000.0, seed: 1,
+//! };
 //! let plan = Plan::new(&[fault], run);
 //! assert_eq!(plan.victims(0).map(<[usize]>::len), Some(2));
 //! # Ok::<_, agent_sim::fault::BadFault>(())

@@ -15,6 +15,9 @@ pub struct Run<'a> {
     pub grid: &'a Grid,
     /// Where each agent of the swarm starts.
     pub places: &'a [[f64; 2]],
+    /// How many are there from the beginning, the first ones: of these shares are drawn, so that one more
+    /// who comes later changes nobody's fate.
+    pub at_first: usize,
     /// Control steps.
     pub steps: usize,
     /// Time between two of them, in microseconds.
@@ -66,7 +69,7 @@ impl Plan {
             let (at_us, until_us) = (run.time_us(fault.at), fault.until.map(|t| run.time_us(t)));
             let (region, victims) = match &fault.who {
                 Who::All => (None, None),
-                Who::Fraction(share) => (None, Some(draw(*share, agents, run.seed, index))),
+                Who::Fraction(share) => (None, Some(draw(*share, run.at_first, run.seed, index))),
                 Who::Cluster(share) => (None, Some(draw_cluster(*share, &run, index))),
                 Who::Ids(ids) => (None, Some(ids.within(agents))),
                 Who::Region(region) => (Some(*region), None),
@@ -182,7 +185,7 @@ pub(super) fn draw(fraction: f64, agents: usize, seed: u64, index: usize) -> Vec
 
 /// As many, likewise, but one drawn agent and those that start nearest to it.
 fn draw_cluster(fraction: f64, run: &Run<'_>, index: usize) -> Vec<usize> {
-    let agents = run.places.len();
+    let agents = run.at_first;
     let Some(&centre) = draw_count(1, agents, run.seed, index).first() else {
         return Vec::new();
     };
@@ -220,6 +223,7 @@ mod tests {
         let run = Run {
             grid: &grid,
             places: &places,
+            at_first: places.len(),
             steps: 10,
             interval_us: 1000.0,
             seed,

@@ -105,8 +105,7 @@ fn whom(team: &Team, index: usize) -> String {
             .trim_end()
             .to_owned();
     };
-    let problem = &team.problem;
-    let places = (problem.placement)(problem, team.agents);
+    let (problem, places) = (&team.problem, team.places());
     let plan = team.plan();
     let ids = plan.victims(index).unwrap_or_default();
     let names: Vec<String> = ids.iter().map(usize::to_string).collect();

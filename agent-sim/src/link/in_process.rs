@@ -60,6 +60,11 @@ impl<'p> InProcess<'p> {
             pending: None,
         }
     }
+
+    /// What it remembers.
+    pub fn memory(&self) -> &[f32] {
+        self.state.memory(self.policy)
+    }
 }
 
 impl Link for InProcess<'_> {

@@ -5,7 +5,7 @@
 //! faults, boards and scores know nothing of where that was computed.
 //!
 //! A plant can be a type of one's own in Rust, [`Shared`] by the runs of a program; [`BuiltIn`]; or
-//! another program behind a pipe or a socket, which [`open`] finds by its [`Address`] and which speaks
+//! another program behind a pipe or a socket, which [`open()`] finds by its [`Address`] and which speaks
 //! the protocol of docs/plants.md (`message`), over a `line` on which
 //! every wait has a deadline, to a `child` that ends when we do.
 
@@ -52,7 +52,7 @@ pub struct Start<'a> {
     pub seed: u64,
 }
 
-/// What a plant must know of a problem, for one that is reached in another way than by [`open`]: the
+/// What a plant must know of a problem, for one that is reached in another way than by [`open()`]: the
 /// header of a hello, as JSON, and the array that follows it.
 pub fn described(problem: &Problem) -> (String, Vec<f64>) {
     (message::facts(problem), message::volumes(problem))
