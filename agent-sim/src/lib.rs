@@ -15,7 +15,8 @@
 //! 4. [`problem::metrics`]: the scores; [`trajectory`] and [`recording`]: what is kept of a run; [`report`]: the
 //!    pictures, [`table`] the figures in columns; [`mod@bench`]: how fast all this is. [`cli`]: all of it on the
 //!    command line, for the published problems or a user's own.
-//! 5. [`agents`]: agents without a run, for programs that have a field of their own.
+//! 5. [`live`]: a run in the browser; [`touch`]: what is done to it by hand.
+//! 6. [`agents`]: agents without a run, for programs that have a field of their own.
 //!
 //! Three things hold everywhere. Nothing an agent can read depends on how many there are. The same
 //! seed gives the same trajectory to the last bit, whatever the number of threads. Agents work in
@@ -32,6 +33,7 @@ pub mod episode;
 pub mod fault;
 pub mod hunt;
 pub mod link;
+pub mod live;
 pub mod plant;
 pub mod proportional;
 pub mod puppets;
@@ -44,4 +46,5 @@ pub mod scenario;
 pub mod sense;
 pub mod swarm;
 pub mod table;
+pub mod touch;
 pub mod trajectory;

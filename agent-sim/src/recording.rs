@@ -136,7 +136,8 @@ pub fn fingerprints(csv: &str) -> Option<Vec<&str>> {
     lines.map(|line| line.rsplit(',').next()).collect()
 }
 
-fn fingerprint(snapshot: &Snapshot<'_>) -> String {
+/// Of all bits of the field, of the agents' places and of their deeds.
+pub fn fingerprint(snapshot: &Snapshot<'_>) -> String {
     let mut hash = Sha256::new();
     for z in snapshot.field {
         hash.update(z.to_le_bytes());

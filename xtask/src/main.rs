@@ -17,6 +17,7 @@ mod firmware;
 mod fuzz;
 mod host_bench;
 mod package;
+mod page;
 mod peer;
 mod programs;
 mod python;
@@ -74,12 +75,15 @@ enum Task {
     Smoke,
     /// Look for inputs that break agent-core.
     Fuzz(fuzz::Options),
+    /// The page of live runs: write what is served from its TypeScript, hold it to that, and try it in a
+    /// browser with the program that the tests have built.
+    Page,
     /// Hold dependencies against deny.toml: licences, sources, duplicates, and known holes where their
     /// database can be had.
     Audit,
     /// Measure every claim about the shipped policies again: tables, CSV and pictures.
     ///
-    /// `--quick` (few episodes, under a minute) or `--full` (nine minutes on 16 cores), then studies by name; all if
+    /// `--quick` (few episodes, under a minute) or `--full` (seventeen minutes on 16 cores), then studies by name; all if
     /// none is named.
     Reproduce(reproduce::Options),
     /// Run agent-core's tests under AddressSanitizer.
@@ -169,6 +173,10 @@ fn perform(cli: Cli, build: Build) -> anyhow::Result<()> {
         Task::Test { fast: true } => stages::run_fast(),
         Task::Smoke => smoke::run(&smoke::Here::found()),
         Task::Fuzz(options) => fuzz::run(&options),
+        Task::Page => page::build().and_then(|()| {
+            page::check()?;
+            page::browse(&setup::browser()?, Build::Tested)
+        }),
         Task::Audit => dependencies::run(),
         Task::Reproduce(options) => reproduce::run(&options, build),
         Task::Sanitize => sanitize::address(),

@@ -253,6 +253,30 @@ pub fn python() -> Result<PathBuf> {
     Ok(python)
 }
 
+/// Finds Node.js with npm, or installs it.
+pub fn node() -> Result<()> {
+    let found = || on_path("node").is_some() && on_path("npm").is_some();
+    if found() {
+        return Ok(());
+    }
+    apt_install(&["nodejs", "npm"], found)
+        .context("no Node.js with npm: on Debian run `apt-get install nodejs npm`")
+}
+
+/// What Chromium is called.
+const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// Finds a Chromium, or installs it; returns the program.
+pub fn browser() -> Result<PathBuf> {
+    let found = || BROWSERS.iter().find_map(|name| on_path(name));
+    if let Some(browser) = found() {
+        return Ok(browser);
+    }
+    apt_install(&["chromium"], || found().is_some())
+        .context("no Chromium: on Debian run `apt-get install chromium`")?;
+    found().context("the browser was there a moment ago")
+}
+
 /// Where Vulkan drivers announce themselves.
 const VULKAN_DRIVERS: [&str; 2] = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
 

@@ -42,6 +42,9 @@ use Smoke::{As, Needs, OnBoard, OnGpu, Stage, With};
 /// The example's commands, which its own tests run.
 const OWN: Smoke = Stage("a problem in a user's crate");
 
+/// Runs in the browser, which the page's own tests start.
+const LIVE: Smoke = Stage("page in a browser");
+
 /// What is documented, in the order in which it is run.
 const COMMANDS: &[(&str, Smoke)] = &[
     // README.md
@@ -444,6 +447,24 @@ const COMMANDS: &[(&str, Smoke)] = &[
     // Named in the text.
     ("trainer oracle heat-1d", With("--episodes 1 --runs 2")),
     ("trainer bench heat-1d", With("--rounds 1 --reps 1")),
+    // docs/live.md; none of them ends by itself.
+    ("agent-sim live heat-2d", LIVE),
+    (
+        "agent-sim live turbulence-2d --agents 256 --fault crash,fraction=0.3,at=0.5",
+        LIVE,
+    ),
+    ("agent-sim live my-plate.toml", LIVE),
+    (
+        "agent-sim live --scenario out/hunt-heat-1d/found.toml",
+        LIVE,
+    ),
+    ("agent-sim live --replay out/run-heat-1d", LIVE),
+    ("agent-sim live heat-1d --link qemu=4", Needs("a person")),
+    (
+        "agent-sim run heat-1d --link qemu=4 --live",
+        OnBoard("agent-sim run heat-1d --link qemu=2 --steps 4 --live --no-open --image IMAGE"),
+    ),
+    ("cargo run --release -p agent-sim -- live heat-2d", LIVE),
 ];
 
 /// What this machine can run.

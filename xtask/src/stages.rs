@@ -19,7 +19,8 @@ use crate::{
     dependencies,
     firmware::{self, built_apart, root},
     fuzz::{self, Fuzzer},
-    package,
+    package, page,
+    programs::Build,
     python::Environment,
     sanitize,
     setup::{self, Toolchain},
@@ -274,6 +275,14 @@ fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
         }
         succeed(&mut tests)
     });
+    if log.optional("set-up: Node.js", page::set_up).is_some() {
+        log.stage("page of live runs", page::check);
+        if let Some(browser) = log.optional("set-up: browser", setup::browser) {
+            log.stage("page in a browser", || {
+                page::browse(&browser, Build::Tested)
+            });
+        }
+    }
     log.stage("documented commands", || {
         smoke::run(&smoke::Here {
             boards: nodes.images.is_some() && nodes.examples.is_some(),

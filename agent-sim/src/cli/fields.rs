@@ -36,6 +36,11 @@ fn number_of(mode: Option<Mode>) -> u8 {
     }
 }
 
+/// What an agent's state is called in files.
+pub fn mode_name(mode: Option<Mode>) -> &'static str {
+    MODES[usize::from(number_of(mode))]
+}
+
 /// Refuses a path that could not be written, or that the run itself writes to `folder`.
 pub fn check(path: &Path, folder: &Path) -> anyhow::Result<()> {
     let shown = path.display();

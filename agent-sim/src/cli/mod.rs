@@ -9,6 +9,7 @@ mod fields;
 mod hunt;
 mod key;
 mod list;
+mod live;
 mod new;
 mod nodes;
 mod odds;
@@ -21,6 +22,7 @@ mod rows;
 mod run;
 mod scenario_args;
 mod sweep;
+mod tape;
 mod tune;
 
 use crate::scenario::{Scenario, Team};
@@ -55,14 +57,13 @@ Examples:
   agent-sim run turbulence-2d --agents 256 --fault crash,fraction=0.3,at=0.5 --fault delay,steps=2
   agent-sim run heat-1d --link qemu=8 --fault kill,count=2,at=0.5
                                                          real firmware on emulated boards; two die
+  agent-sim live heat-2d                                 a run in the browser, with hands on it
   agent-sim replay out/run-turbulence-2d                 the same again, bit for bit
   agent-sim eval ks-1d --set table                       score on the published test set
   agent-sim sweep fkpp-1d --agents 5..320 --episodes 50  error against the number of agents
   agent-sim campaign mine.toml                           thousands of broken swarms, held to what you require
   agent-sim hunt mine.toml --budget 10m                  the worst of them, as small as it gets";
 
-// There is one of it, for as long as the program runs.
-#[expect(clippy::large_enum_variant)]
 #[derive(Subcommand)]
 enum Command {
     /// The shipped policy with and without losses, beside no control and proportional feedback
@@ -77,6 +78,8 @@ Examples:
   agent-sim run ks-1d --controller proportional --gain 5 --gif
   agent-sim run fkpp-1d --physics nu=0.001,rho=5             under other physics
   agent-sim run heat-2d --fields heat.npy                    all steps for numpy, with heat.json
+  agent-sim run heat-1d --link qemu=4 --live                 watched in the browser
+  agent-sim run heat-2d --mcap heat.mcap                     all steps for Foxglove
   agent-sim run turbulence-2d --agents 256 --fault crash,fraction=0.3,at=0.5 --fault delay,steps=2
   agent-sim run --scenario out/run-turbulence-2d/scenario.toml --seed 2
   agent-sim run heat-2d --agents 64 --link qemu=6 --link serial=/dev/ttyACM0    mixed with boards
@@ -85,6 +88,16 @@ Examples:
   agent-sim run my-plate.toml --plant 'python my_solver.py'  the field computed by another program
   agent-sim run heat-2d --plant tcp=10.0.0.7:4242            or by one that listens (docs/plants.md)")]
     Run(run::RunArgs),
+    /// A run in the browser: watch the field, click an agent, kill it; what was done by hand can be saved
+    #[command(after_help = "\
+Examples:
+  agent-sim live heat-2d                                     opens a page on this machine
+  agent-sim live turbulence-2d --agents 256 --fault crash,fraction=0.3,at=0.5
+  agent-sim live --scenario mine.toml                        what run and hunt write, or what was saved here
+  agent-sim live --replay out/run-heat-1d                    a recorded run, from its first step
+  agent-sim live heat-1d --link qemu=4                       emulated boards: kill, hang, cut and restart them
+  agent-sim live heat-2d --listen 0.0.0.0 --no-open          for others too, with a token")]
+    Live(live::LiveArgs),
     /// Many episodes: statistics of the scores
     #[command(after_help = "\
 Examples:
@@ -200,6 +213,7 @@ fn carry_out(command: Option<Command>, problems: &Problems) -> anyhow::Result<()
         None => demo::demo(&demo::DemoArgs::default()),
         Some(Command::Demo(args)) => demo::demo(&args),
         Some(Command::Run(args)) => run::run(&args, problems),
+        Some(Command::Live(args)) => live::live(&args, problems),
         Some(Command::Eval(args)) => eval::eval(&args, problems),
         Some(Command::Sweep(args)) => sweep::sweep(&args, problems),
         Some(Command::Campaign(args)) => campaign::campaign(&args, problems),

@@ -10,7 +10,7 @@ use crate::scenario::Scenario;
 use anyhow::{anyhow, bail};
 use clap::Args;
 use problem::test_set;
-use problem::{Problem, Problems, input};
+use problem::{Episode, Problem, Problems, input};
 use std::path::{Path, PathBuf};
 
 /// Files of a recorded run.
@@ -36,13 +36,8 @@ pub struct ReplayArgs {
 pub fn replay(args: &ReplayArgs, problems: &Problems) -> anyhow::Result<()> {
     use_threads(args.threads)?;
     let folder = &args.folder;
-    let text = read(folder, SCENARIO)?;
-    let mut scenario = Scenario::from_toml(&text)?;
+    let (mut scenario, episode) = recorded(folder, problems)?;
     args.plant.settle(&mut scenario)?;
-    let policy = folder.join(POLICY);
-    if policy.exists() {
-        scenario.policy = Some(policy);
-    }
     let on_boards = |fault: &Fault| fault.on_board().is_some();
     if scenario.realtime.is_some() || scenario.faults.iter().any(on_boards) {
         bail!(
@@ -51,8 +46,6 @@ pub fn replay(args: &ReplayArgs, problems: &Problems) -> anyhow::Result<()> {
             folder.join(SCENARIO).display()
         );
     }
-    // In lock-step an agent on a board does what it does in this process.
-    scenario.links.clear();
     // Only the bits are looked at here.
     scenario.requirements.clear();
     let csv = read(folder, STEPS)?;
@@ -63,11 +56,7 @@ pub fn replay(args: &ReplayArgs, problems: &Problems) -> anyhow::Result<()> {
         );
     };
     let team = scenario.team(problems)?;
-    // What happens in a described episode is more than its fields: it is drawn again.
-    let episode = match team.problem.kit {
-        Some(_) => scenario.episode(&team)?,
-        None => episode(folder, &team.problem)?,
-    };
+    let episode = scenario.touched(&team, episode);
     let policy = team.parsed_policy();
     let plant = args.plant.open(&scenario, &team.problem)?;
     let experiment = Experiment {
@@ -108,6 +97,24 @@ pub fn replay(args: &ReplayArgs, problems: &Problems) -> anyhow::Result<()> {
     ))
 }
 
+/// A run that was recorded: its scenario with the policy that it had, and its episode as it was before
+/// anything was done by hand. In lock-step an agent on a board does what it does in this process.
+pub fn recorded(folder: &Path, problems: &Problems) -> anyhow::Result<(Scenario, Episode)> {
+    let mut scenario = Scenario::from_toml(&read(folder, SCENARIO)?)?;
+    let policy = folder.join(POLICY);
+    if policy.exists() {
+        scenario.policy = Some(policy);
+    }
+    scenario.links.clear();
+    let problem = scenario.solved(problems)?;
+    let episode = match problem.kit {
+        // What happens in a described episode is more than its fields: it is drawn again.
+        Some(_) => scenario.drawn(&problem)?,
+        None => episode(folder, &problem)?,
+    };
+    Ok((scenario, episode))
+}
+
 fn read(folder: &Path, name: &str) -> anyhow::Result<String> {
     let path = folder.join(name);
     let kind = if name == SCENARIO {
@@ -118,7 +125,7 @@ fn read(folder: &Path, name: &str) -> anyhow::Result<String> {
     input::read_text(&path, kind).map_err(|error| unreadable(&path, &error))
 }
 
-fn episode(folder: &Path, problem: &Problem) -> anyhow::Result<problem::Episode> {
+fn episode(folder: &Path, problem: &Problem) -> anyhow::Result<Episode> {
     let path = folder.join(EPISODE);
     let bytes = input::read(&path, input::EPISODES).map_err(|error| unreadable(&path, &error))?;
     let mut episodes = test_set::from_npy(&bytes, problem, &path.display().to_string())?;

@@ -2,17 +2,20 @@
 
 use super::eval::notes;
 use super::fields::{self, Fields};
+use super::live::PageArgs;
 use super::nodes::status_rows;
 use super::origin::origin;
 use super::plant_args::{PlantArgs, on_plant};
-use super::progress::Progress;
+use super::progress::{Progress, tell};
 use super::replay::{EPISODE, POLICY, SCENARIO, STEPS};
 use super::rig_args::RigArgs;
 use super::scenario_args::ScenarioArgs;
+use super::tape::{self, Tape};
 use super::{VERSION, print, provenance, say_beforehand, use_threads};
 use crate::controller::{Controller, Experiment};
 use crate::episode::RunError;
 use crate::fault::Fault;
+use crate::live::Broadcast;
 use crate::plant::Shared;
 use crate::recording::{Cut, Recording, StepLog, csv as log_csv};
 use crate::report::film::film;
@@ -35,14 +38,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// A run from flags, a file or both: which, on what, at whose pace.
 #[derive(Args)]
-pub struct RunArgs {
+pub struct StageArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
     #[command(flatten)]
-    rig: RigArgs,
+    pub rig: RigArgs,
     #[command(flatten)]
-    plant: PlantArgs,
+    pub plant: PlantArgs,
     /// Go with the wall clock, this many times as fast (1 if none is given), instead of waiting for
     /// every answer; late answers are late
     #[arg(long, value_name = "SPEED", num_args = 0..=1, default_missing_value = "1")]
@@ -61,6 +65,34 @@ pub struct RunArgs {
     /// Which episode of the set [default: 0]
     #[arg(long, value_name = "I")]
     episode: Option<usize>,
+}
+
+impl StageArgs {
+    /// The scenario that is named.
+    pub fn scenario(&self) -> anyhow::Result<Scenario> {
+        self.settle(self.scenario.scenario()?)
+    }
+
+    /// A scenario with what flags say besides; refuses what a file must not ask for.
+    pub fn settle(&self, mut scenario: Scenario) -> anyhow::Result<Scenario> {
+        scenario.agents = self.agents.or(scenario.agents);
+        scenario.set = self.set.clone().unwrap_or(scenario.set);
+        scenario.episode = self.episode.unwrap_or(scenario.episode);
+        if !self.rig.links.is_empty() {
+            scenario.links = self.rig.boards()?;
+        } else if !self.write_boards {
+            refuse_real_boards(&scenario.links)?;
+        }
+        scenario.realtime = self.realtime.or(scenario.realtime);
+        self.plant.settle(&mut scenario)?;
+        Ok(scenario)
+    }
+}
+
+#[derive(Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    stage: StageArgs,
     /// Folder for the report, the pictures and the record [default: out/run-<problem>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -68,6 +100,14 @@ pub struct RunArgs {
     /// its axes and times and what the agents did
     #[arg(long, value_name = "FILE.npy")]
     fields: Option<PathBuf>,
+    /// Write a recording for Foxglove and other programs that read MCAP (docs/live.md says what it holds)
+    #[arg(long, value_name = "FILE.mcap")]
+    mcap: Option<PathBuf>,
+    /// Show the run in the browser while it goes; with --realtime, or with boards, there is time to look
+    #[arg(long)]
+    live: bool,
+    #[command(flatten)]
+    page: PageArgs,
     /// Leave out the yardsticks (no control, proportional feedback, no faults)
     #[arg(long)]
     alone: bool,
@@ -123,18 +163,13 @@ struct Named {
 
 pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     use_threads(args.threads)?;
-    let mut scenario = args.scenario.scenario()?;
-    scenario.agents = args.agents.or(scenario.agents);
-    scenario.set = args.set.clone().unwrap_or(scenario.set);
-    scenario.episode = args.episode.unwrap_or(scenario.episode);
-    if !args.rig.links.is_empty() {
-        scenario.links = args.rig.boards()?;
-    } else if !args.write_boards {
-        refuse_real_boards(&scenario.links)?;
-    }
-    scenario.realtime = args.realtime.or(scenario.realtime);
-    args.plant.settle(&mut scenario)?;
-    let patience = args.rig.patience()?;
+    let StageArgs {
+        rig: rig_args,
+        plant,
+        ..
+    } = &args.stage;
+    let scenario = args.stage.scenario()?;
+    let patience = rig_args.patience()?;
     let team = scenario.team(problems)?;
     let episode = scenario.episode(&team)?;
     let resampled = scenario.resampled(&team)?;
@@ -144,7 +179,10 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     if let Some(path) = &args.fields {
         fields::check(path, &folder)?;
     }
-    let plant = args.plant.open(&scenario, problem)?;
+    if let Some(path) = &args.mcap {
+        tape::check(path)?;
+    }
+    let plant = plant.open(&scenario, problem)?;
     let folder = OutputFolder::claim(&folder)?;
     let agents = match team.kind {
         ControllerKind::None => 0,
@@ -160,7 +198,26 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         ..team.experiment(policy.as_ref())
     };
     let contenders = contenders(&team, &experiment, args.alone);
-    let rig = rig(&args.rig, patience, &team, policy.as_ref())?;
+    let record = |path: &PathBuf| {
+        let about = [
+            ("problem", problem.title()),
+            ("scenario", team.explicit(&scenario).to_toml()),
+        ];
+        let about = about.map(|(name, text)| (name.to_owned(), text));
+        Tape::create(path, problem, events(&experiment), about.into())
+    };
+    let mut tape = args.mcap.as_ref().map(record).transpose()?;
+    let rig = rig(rig_args, patience, &team, policy.as_ref())?;
+    let mut broadcast = match args.live {
+        false => None,
+        true => Some(broadcast(
+            &args.page,
+            &team,
+            &episode,
+            contenders[0].name,
+            rig.as_ref(),
+        )?),
+    };
     let mut judge = Some(Judge::new(&team.requirements, &team.conditions()));
     let mut verdict = None;
     let mut node_log = NodeLog::default();
@@ -175,7 +232,8 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         let progress = Progress::new(team.steps, contender.name);
         // Only the run that was asked for goes to the boards.
         let rig = rig.as_ref().filter(|_| index == 0);
-        let mut fields = fields.take();
+        let (mut fields, mut tape) = (fields.take(), tape.take());
+        let mut broadcast = broadcast.as_mut().filter(|_| index == 0);
         let recording = Recording::watched(&contender.experiment, rig, &episode, |snapshot| {
             progress.tick();
             if let Some(judge) = &mut judge {
@@ -184,7 +242,13 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
             if let Some(fields) = &mut fields {
                 fields.push(snapshot);
             }
-            if let Some(rig) = rig.filter(|_| args.rig.node_log) {
+            if let Some(tape) = &mut tape {
+                tape.push(snapshot);
+            }
+            if let Some(broadcast) = &mut broadcast {
+                broadcast.push(snapshot, rig);
+            }
+            if let Some(rig) = rig.filter(|_| rig_args.node_log) {
                 node_log.take(rig, &progress);
             }
         });
@@ -207,6 +271,9 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
                 if let Some(fields) = fields.filter(|_| !log.is_empty()) {
                     kept.extend(fields.finish(&entries(), None)?);
                 }
+                if let Some(tape) = tape {
+                    kept.push(tape.finish()?);
+                }
                 bail!(
                     "{}: {error}\nWhat was recorded before is kept:\n{}",
                     contender.name,
@@ -218,6 +285,9 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         verdict = verdict.or_else(|| judge.take().map(|judge| judge.verdict(None)));
         if let Some(fields) = fields {
             kept = fields.finish(&entries(), Some(&recording.score))?;
+        }
+        if let Some(tape) = tape {
+            kept.push(tape.finish()?);
         }
         made.push(recording);
     }
@@ -270,7 +340,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         .provenance(&source)
         .scores(rows.clone())
         .note(note)
-        .scenario(explicit(&scenario, &team).to_toml());
+        .scenario(team.explicit(&scenario).to_toml());
     for fault in &team.faults {
         page = page.fault(format!("{fault}: {}", fault.describe(team.agents)));
     }
@@ -340,6 +410,29 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         listing(&written)
     ))?;
     lost(&team, judged.as_ref())
+}
+
+/// How long the first viewer of a run is waited for.
+const VIEWER: Duration = Duration::from_secs(10);
+
+/// Shows the run to whoever comes, and waits for the first.
+fn broadcast<'t>(
+    page: &PageArgs,
+    team: &'t Team,
+    episode: &Episode,
+    name: &str,
+    rig: Option<&Rig>,
+) -> anyhow::Result<Broadcast<'t>> {
+    let server = page.listen()?;
+    let url = server.url()?;
+    let boards = rig.map_or(0, Rig::len);
+    let broadcast = Broadcast::begin(server, team, episode, name, boards)?;
+    tell(&format!("{} live at {url}", team.problem.name));
+    page.open(&url);
+    if !broadcast.await_viewer(VIEWER) {
+        tell("note: nobody looks; the run begins all the same");
+    }
+    Ok(broadcast)
 }
 
 /// What was required, and by how much it held.
@@ -706,7 +799,7 @@ fn keep(
     let mut written = vec![
         folder.write(
             SCENARIO,
-            (header + &explicit(scenario, team).to_toml()).as_bytes(),
+            (header + &team.explicit(scenario).to_toml()).as_bytes(),
         )?,
         folder.write(STEPS, log_csv(log).as_bytes())?,
     ];
@@ -721,17 +814,6 @@ fn keep(
         None => folder.remove(POLICY)?,
     }
     Ok(written)
-}
-
-/// The scenario with what it left to defaults.
-fn explicit(scenario: &Scenario, team: &Team) -> Scenario {
-    Scenario {
-        problem: team.problem.address(),
-        controller: Some(team.kind),
-        agents: Some(team.agents),
-        steps: Some(team.steps),
-        ..scenario.clone()
-    }
 }
 
 /// What happens to the agents on the way.
