@@ -1,12 +1,12 @@
-//! What a viewer costs a live run, and how many frames it gets.
+//! What viewers cost a live run, and how many frames they get.
 //!
 //! ```text
 //! cargo bench -p agent-sim --bench live
 //! cargo bench -p agent-sim --bench live -- --runs 3 heat-2d 64
 //! ```
 //!
-//! The same run at full speed, in turns with nobody looking (the reference) and with a viewer over a real
-//! socket, on the same cores.
+//! The same run at full speed, in turns with nobody looking (the reference), with a viewer over a real
+//! socket, and with ten of which one never reads, on the same cores.
 
 use agent_sim::live::play::{Show, play};
 use agent_sim::live::serve::Server;
@@ -18,7 +18,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tungstenite::{Message, client};
+use tungstenite::{Message, WebSocket, client};
 
 fn ask(hub: &Hub, command: Command) -> Option<Value> {
     let (answer, mut answers) = tokio::sync::mpsc::channel(4);
@@ -50,21 +50,80 @@ fn once(hub: &Hub, steps: usize) -> f64 {
     begun.elapsed().as_secs_f64()
 }
 
-/// Looks until it is told to stop; counts frames and their bytes.
-fn look(server: SocketAddr, stop: &AtomicBool, frames: &AtomicUsize, bytes: &AtomicUsize) {
+/// A viewer that has been let in.
+fn enter(server: SocketAddr) -> WebSocket<TcpStream> {
     let stream = TcpStream::connect(server).expect("the server is there");
     let timeout = stream.set_read_timeout(Some(Duration::from_millis(100)));
     timeout.expect("sockets have time-outs");
-    let (mut socket, _) = client(format!("ws://{server}/ws"), stream).expect("it lets us in");
-    while !stop.load(Ordering::Relaxed) {
-        if let Ok(Message::Binary(frame)) = socket.read() {
-            frames.fetch_add(1, Ordering::Relaxed);
-            bytes.fetch_add(frame.len(), Ordering::Relaxed);
-        }
-    }
+    let (socket, _) = client(format!("ws://{server}/ws"), stream).expect("it lets us in");
+    socket
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// What viewers got in a run.
+#[derive(Default)]
+struct Seen {
+    frames: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// A run with viewers.
+struct Watched {
+    seconds: f64,
+    /// Of each viewer that looks, on average.
+    frames_per_second: f64,
+    bytes_per_frame: f64,
+}
+
+/// A run while so many look, and others have come and never read what they are sent.
+fn watched(hub: &Hub, server: SocketAddr, looking: usize, stalled: usize, steps: usize) -> Watched {
+    let (stop, seen) = (AtomicBool::new(false), Seen::default());
+    let stalled: Vec<_> = (0..stalled).map(|_| enter(server)).collect();
+    let run = std::thread::scope(|scope| {
+        for _ in 0..looking {
+            let mut socket = enter(server);
+            let (stop, seen) = (&stop, &seen);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    if let Ok(Message::Binary(frame)) = socket.read() {
+                        seen.frames.fetch_add(1, Ordering::Relaxed);
+                        seen.bytes.fetch_add(frame.len(), Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        while !hub.is_watched() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for count in [&seen.frames, &seen.bytes] {
+            count.store(0, Ordering::Relaxed);
+        }
+        let seconds = once(hub, steps);
+        let frames = seen.frames.load(Ordering::Relaxed) as f64;
+        let bytes = seen.bytes.load(Ordering::Relaxed) as f64;
+        stop.store(true, Ordering::Relaxed);
+        Watched {
+            seconds,
+            frames_per_second: frames / seconds / looking as f64,
+            bytes_per_frame: bytes / frames.max(1.0),
+        }
+    });
+    drop(stalled);
+    while hub.is_watched() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    run
+}
+
+/// Megabytes of this program that are in memory, where the system tells.
+fn resident() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes / 1e3)
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
@@ -104,6 +163,7 @@ fn main() {
             recorded: None,
             problems: &problems,
             rig: None,
+            payload: &|_| unreachable!("there are no boards"),
             plant: None,
             playing: false,
             save: &save,
@@ -112,46 +172,37 @@ fn main() {
     });
     ask(&hub, Command::Speed { steps: None });
     once(&hub, steps);
-    let (mut alone, mut watched, mut shown, mut sizes) = (vec![], vec![], vec![], vec![]);
+    let (mut alone, mut one, mut ten) = (vec![], vec![], vec![]);
+    let mut memory = vec![];
     for _ in 0..runs {
         alone.push(once(&hub, steps));
-        let (stop, frames, bytes) = (
-            AtomicBool::new(false),
-            AtomicUsize::new(0),
-            AtomicUsize::new(0),
-        );
-        std::thread::scope(|scope| {
-            scope.spawn(|| look(address, &stop, &frames, &bytes));
-            while !hub.is_watched() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            frames.store(0, Ordering::Relaxed);
-            bytes.store(0, Ordering::Relaxed);
-            let seconds = once(&hub, steps);
-            let count = frames.load(Ordering::Relaxed);
-            watched.push(seconds);
-            shown.push(count as f64 / seconds);
-            sizes.push(bytes.load(Ordering::Relaxed) as f64 / count.max(1) as f64);
-            stop.store(true, Ordering::Relaxed);
-        });
-        while hub.is_watched() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        one.push(watched(&hub, address, 1, 0, steps));
+        ten.push(watched(&hub, address, 9, 1, steps));
+        memory.extend(resident());
     }
-    let (alone, watched) = (median(alone), median(watched));
     println!("{problem}, {agents} agents, {steps} steps at full speed; medians of {runs}");
-    println!(
-        "nobody looks    {alone:8.3} s {:10.1} steps/s",
-        steps as f64 / alone
+    let alone = median(alone.into_iter());
+    let line = |who: &str, seconds: f64| {
+        let (rate, ratio) = (steps as f64 / seconds, seconds / alone);
+        println!("{who:26} {seconds:8.3} s {rate:8.1} steps/s, ratio {ratio:.3}");
+    };
+    line("nobody looks", alone);
+    line(
+        "a viewer (at most 1.05)",
+        median(one.iter().map(|run| run.seconds)),
     );
-    println!(
-        "a viewer looks  {watched:8.3} s {:10.1} steps/s",
-        steps as f64 / watched
+    line(
+        "ten, one of them stalled",
+        median(ten.iter().map(|run| run.seconds)),
     );
-    println!("ratio           {:8.3}   (at most 1.05)", watched / alone);
-    println!(
-        "frames          {:8.1} /s (at least 30), {:.0} bytes each",
-        median(shown),
-        median(sizes)
-    );
+    for (who, runs) in [("a viewer", &one), ("each of nine", &ten)] {
+        println!(
+            "{who:26} {:8.1} frames/s (at least 30), {:.0} bytes each",
+            median(runs.iter().map(|run| run.frames_per_second)),
+            median(runs.iter().map(|run| run.bytes_per_frame))
+        );
+    }
+    if let [first, .., last] = memory[..] {
+        println!("memory after the first and the last of these: {first:.0} and {last:.0} MB");
+    }
 }

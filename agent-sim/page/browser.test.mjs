@@ -224,13 +224,29 @@ test("a wrong token gets nothing to see, and the page says so", async () => {
   await page.close();
 });
 
-test("from the command to the first picture", async () => {
+test("from the command to the first picture, and how many are painted", async () => {
   const page = await browser.newPage();
+  await page.addInitScript(() => {
+    // The field's picture is put down once for each frame that is painted.
+    const put = CanvasRenderingContext2D.prototype.drawImage;
+    window.painted = 0;
+    CanvasRenderingContext2D.prototype.drawImage = function (...how) {
+      if (this.canvas.id === "field") window.painted += 1;
+      return put.apply(this, how);
+    };
+  });
   await page.goto("about:blank");
   const begun = performance.now();
-  const url = await live("turbulence-2d", "--agents", "256");
+  const url = await live("turbulence-2d", "--agents", "256", "--steps", "2000");
   await page.goto(url);
   await page.waitForFunction(() => /error/.test(document.getElementById("status").textContent));
   console.log(`# ${Math.round(performance.now() - begun)} ms from the command to the first picture`);
+  await page.selectOption("#speed", "full");
+  const from = await page.evaluate(() => [performance.now(), window.painted]);
+  await page.waitForTimeout(3000);
+  const to = await page.evaluate(() => [performance.now(), window.painted]);
+  const rate = (to[1] - from[1]) / ((to[0] - from[0]) / 1000);
+  console.log(`# ${rate.toFixed(1)} frames a second are painted, the loop at full speed`);
+  assert.ok(rate > 0, "it paints");
   await page.close();
 });
