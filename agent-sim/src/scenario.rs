@@ -42,7 +42,7 @@ use problem::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Everything that decides a run. What is left out is as published.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -364,6 +364,12 @@ impl Scenario {
             file.policy(&problem)?;
         }
         self.check_boards(kind, agents)?;
+        let mut brought = BTreeMap::new();
+        for name in self.faults.iter().filter_map(|fault| fault.what.file()) {
+            let file = PolicyFile::read(Path::new(name))?;
+            file.policy(&problem)?;
+            brought.insert(name.to_owned(), file);
+        }
         if let Some(gain) = self.gain
             && !(gain.is_finite() && gain >= 0.0)
         {
@@ -377,6 +383,7 @@ impl Scenario {
             kind,
             gain: self.gain,
             policy,
+            brought,
             agents,
             arrivals,
             steps,
@@ -515,6 +522,8 @@ pub struct Team {
     pub gain: Option<f64>,
     /// With which policy.
     pub policy: Option<PolicyFile>,
+    /// Policies that boards are given on the way, by the names that faults call them.
+    pub brought: BTreeMap<String, PolicyFile>,
     /// How many agents there are, those that come on the way included.
     pub agents: usize,
     /// Those that come on the way: the last ones.

@@ -31,6 +31,7 @@ fn begin(scenario: &str) -> Arc<Hub> {
             recorded: None,
             problems: &problems,
             rig: None,
+            payload: &|_| unreachable!("there are no boards"),
             plant: None,
             playing: false,
             save: &save,

@@ -2,17 +2,26 @@
 //!
 //! `cargo xtask test` builds the images and says where they are.
 
+use agent_core::policy::Encoding;
 use agent_sim::fault::Fault;
+use agent_sim::live::play::{Show, play};
+use agent_sim::live::{Command, Hub, Order};
 use agent_sim::recording::Recording;
 use agent_sim::rig::{Boards, Images, Pace, Payload, Rig, Setup};
 use agent_sim::scenario::{ControllerKind, Scenario, Team};
+use artifacts::policy_file::PolicyFile;
 use node_link::Offer;
+use problem::Problems;
+use serde_json::{Value, json};
 use std::{
     env,
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
     time::Duration,
 };
+use tokio::sync::mpsc;
 
 /// On a busy machine a board that works well can be slow.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,6 +50,20 @@ fn scenario(links: &[&str], faults: &[&str]) -> Scenario {
     }
 }
 
+/// A policy as boards are given it that take any.
+fn payload(file: &PolicyFile) -> Result<Payload, artifacts::policy_file::PolicyFileError> {
+    Ok(Payload::new(Offer::unsigned(file.bytes()), &file.parse()?))
+}
+
+/// Another policy for the same problem: the shipped one with smaller numbers.
+fn other_policy(folder: &Path) -> (PolicyFile, String) {
+    let shipped = PolicyFile::shipped(&problem::published::heat_1d::PROBLEM).unwrap();
+    let other = shipped.recoded(Encoding::Int8).unwrap();
+    let path = folder.join("other.policy");
+    std::fs::write(&path, other.bytes()).unwrap();
+    (other, path.display().to_string())
+}
+
 /// Starts the boards of a team.
 fn rig(team: &Team, images: PathBuf, patience: Duration) -> Rig {
     let policy = team.parsed_policy().unwrap();
@@ -58,6 +81,9 @@ fn rig(team: &Team, images: PathBuf, patience: Duration) -> Rig {
     };
     let (rig, absent) = Rig::start(&team.links, &setup, &|| ());
     assert_eq!(absent, []);
+    for (name, file) in &team.brought {
+        rig.shelve(name, payload(file).unwrap());
+    }
     rig.with_patience(patience)
         .with_faults(&team.faults, team.steps, team.seed)
 }
@@ -225,4 +251,100 @@ fn boards_come_back_from_cut_cables_noise_brownouts_and_long_sleep() {
             _ => assert_eq!(status.history.watchdog_bites, 1, "{}", told[node]),
         }
     }
+}
+
+#[test]
+fn a_board_that_is_given_another_policy_on_the_way_goes_on_with_that() {
+    let Some(images) = images() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (other, path) = other_policy(folder.path());
+    let scenario = Scenario {
+        steps: Some(40),
+        ..scenario(&["qemu=2"], &[&format!("flash,policy={path},ids=1,at=0.5")])
+    };
+    let team = scenario.team(&Problems::published()).unwrap();
+    let rig = rig(&team, images, PATIENCE);
+    let flashed = record(&scenario, &team, Some(&rig));
+    let as_before = record(&scenario.without_faults(), &team, None);
+    // The state before step 20 is the last that the first policy led to alone.
+    assert_eq!(flashed.log[..21], as_before.log[..21]);
+    assert_ne!(flashed.log[22..], as_before.log[22..]);
+    let runs: Vec<_> = (rig.statuses().into_iter())
+        .map(|status| status.expect("it answers").runs())
+        .collect();
+    let id = |file: &PolicyFile| Some(payload(file).unwrap().offer.id);
+    assert_eq!(runs, [id(team.policy.as_ref().unwrap()), id(&other)]);
+    assert_eq!(rig.node(1).diary.answered(), 40, "{}", events(&rig, 1));
+}
+
+#[test]
+fn what_hands_do_to_boards_in_a_live_run_can_be_done_again() {
+    let Some(images) = images() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (_, path) = other_policy(folder.path());
+    let scenario = Scenario {
+        steps: Some(40),
+        ..scenario(&["qemu=2"], &[])
+    };
+    let team = scenario.team(&Problems::published()).unwrap();
+    let live = Arc::new(rig(&team, images.clone(), PATIENCE));
+    let (hub, orders) = Hub::new();
+    let seat = hub.sit_down(1).unwrap();
+    let (shown, boards) = (Arc::clone(&hub), Arc::clone(&live));
+    thread::spawn(move || {
+        let show = Show {
+            scenario,
+            recorded: None,
+            problems: &Problems::published(),
+            rig: Some(&boards),
+            payload: &|file| Ok(payload(file)?),
+            plant: None,
+            playing: false,
+            save: &|_| Ok("somewhere".to_owned()),
+        };
+        play(show, &shown, &orders).unwrap();
+    });
+    let ask = |command: Value| -> Option<Value> {
+        let (answer, mut answers) = mpsc::channel(4);
+        let command = Command::read(&command.to_string()).unwrap();
+        hub.order(Order { command, answer }).unwrap();
+        let text = answers.blocking_recv()?;
+        Some(serde_json::from_str(&text).unwrap())
+    };
+    let fault = |fault: &str, id: usize| ask(json!({ "do": "fault", "fault": fault, "ids": [id] }));
+    assert_eq!(ask(json!({ "do": "seek", "step": 10 })), None);
+    assert_eq!(fault("restart", 0), None);
+    assert_eq!(fault(&format!("flash,policy={path}"), 1), None);
+    // Nonsense gets a sentence, and nothing is done.
+    for (nonsense, id, why) in [
+        ("flash,policy=nowhere.policy", 1, "nowhere.policy"),
+        ("flash", 1, "policy"),
+        ("kill", 5, "is on no board"),
+        ("noise,std=0.1", 1, "boards"),
+    ] {
+        let refused = fault(nonsense, id).expect("a sentence");
+        assert!(refused["why"].as_str().unwrap().contains(why), "{refused}");
+    }
+    assert_eq!(ask(json!({ "do": "seek", "step": 20 })), None);
+    assert_eq!(fault("kill", 0), None);
+    assert_eq!(ask(json!({ "do": "seek", "step": 40 })), None);
+    let saved = ask(json!({ "do": "save" })).expect("it is saved");
+    let state: Value = serde_json::from_str(&seat.state.borrow()).unwrap();
+    assert_eq!(state["boards"][0]["state"], "silent", "{state}");
+    assert_eq!(state["boards"][1]["state"], "active", "{state}");
+
+    let saved = Scenario::from_toml(saved["scenario"].as_str().unwrap()).unwrap();
+    assert_eq!(saved.faults.len(), 3);
+    let team = saved.team(&Problems::published()).unwrap();
+    let rig = rig(&team, images, PATIENCE);
+    let again = record(&saved, &team, Some(&rig));
+    assert_eq!(
+        state["fingerprint"],
+        again.log.last().unwrap().fingerprint,
+        "live:\n{}{}again:\n{}{}",
+        events(&live, 0),
+        events(&live, 1),
+        events(&rig, 0),
+        events(&rig, 1)
+    );
 }

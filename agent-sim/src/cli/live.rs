@@ -10,6 +10,7 @@ use crate::live::serve::Server;
 use crate::scenario::Scenario;
 use anyhow::{anyhow, bail};
 use artifacts::output::OutputFolder;
+use artifacts::policy_file::PolicyFile;
 use clap::Args;
 use problem::Problems;
 use std::cell::Cell;
@@ -97,11 +98,16 @@ pub fn live(args: &LiveArgs, problems: &Problems) -> anyhow::Result<()> {
         let path = folder.write(&name(number), scenario.to_toml().as_bytes())?;
         Ok(path.display().to_string())
     };
+    let payload = |file: &PolicyFile| {
+        let policy = file.policy(&team.problem)?;
+        args.stage.rig.payload(file, &policy)
+    };
     let show = Show {
         scenario,
         recorded,
         problems,
         rig: rig.as_ref(),
+        payload: &payload,
         plant: plant.as_ref(),
         playing: !args.paused,
         save: &save,
@@ -114,6 +120,11 @@ fn name(number: usize) -> String {
 }
 
 impl PageArgs {
+    /// Whether anything was said about the page.
+    pub fn is_given(&self) -> bool {
+        self.port.is_some() || self.listen.is_some() || self.no_open
+    }
+
     /// Listens where it was asked for, or where there is room.
     pub fn listen(&self) -> anyhow::Result<Server> {
         let address = self.listen.unwrap_or(Ipv4Addr::LOCALHOST.into());

@@ -168,6 +168,9 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         plant,
         ..
     } = &args.stage;
+    if args.page.is_given() && !args.live {
+        bail!("--port, --listen, --token and --no-open are for the page of --live; give that too");
+    }
     let scenario = args.stage.scenario()?;
     let patience = rig_args.patience()?;
     let team = scenario.team(problems)?;
@@ -504,6 +507,9 @@ pub fn rig(
         team.seed,
         alone,
     )?;
+    for (name, file) in &team.brought {
+        rig.shelve(name, args.payload(file, &file.policy(&team.problem)?)?);
+    }
     let rig = rig.with_faults(&team.faults, team.steps, team.seed);
     Ok(Some(match team.realtime {
         None => rig,

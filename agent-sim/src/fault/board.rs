@@ -1,17 +1,25 @@
 //! What happens to boards and their cables.
 
-use super::{Act, Descriptor, Group, When, Whom};
-use crate::rig::Node;
+use super::{Act, Descriptor, Group, Parameter, Presence, Sort, When, Whom};
+use crate::rig::{Node, Payload};
 use node_link::{BoardError, EmulatedBoard};
 
 /// How something is done to a board, not to a simulation of one.
 pub struct BoardFault {
     /// Whether it takes power over the board itself, which only an emulator's process gives.
     pub needs_emulator: bool,
-    /// Does it; told whether the fault has an end.
-    pub begin: fn(&mut Node, bool),
+    /// Does it.
+    pub begin: fn(&mut Node, &Deed<'_>),
     /// Undoes it at the fault's end.
     pub end: fn(&mut Node),
+}
+
+/// What there is to know of a fault when it begins.
+pub struct Deed<'a> {
+    /// Whether it has an end.
+    pub ends: bool,
+    /// The policy that it brings, if it brings one.
+    pub policy: Option<&'a Payload>,
 }
 
 /// The board loses power for good: its emulator's process is killed.
@@ -60,9 +68,9 @@ pub static RESTART: Descriptor = Descriptor {
     caption: |fault| fault.lasting("restarted", "without power for a while"),
     act: Act::Board(BoardFault {
         needs_emulator: true,
-        begin: |node, ends| {
+        begin: |node, deed| {
             power(node, EmulatedBoard::kill);
-            if !ends {
+            if !deed.ends {
                 restart(node);
             }
         },
@@ -132,6 +140,31 @@ pub static BROWNOUT: Descriptor = Descriptor {
             let reset = node.board.as_mut().map(EmulatedBoard::reset);
             must(node, BROWNOUT.name, reset);
             node.await_answer();
+        },
+        end: |_| (),
+    }),
+};
+
+/// The board is given another policy, and goes on with that.
+pub static FLASH: Descriptor = Descriptor {
+    name: "flash",
+    group: Group::Board,
+    parameters: &[Parameter::new(
+        "policy",
+        Sort::File,
+        Presence::Needed,
+        "other.policy",
+    )],
+    whom: Whom::Boards,
+    when: When::From,
+    help: "is given another policy, and goes on with that",
+    caption: |_| "given another policy".to_owned(),
+    act: Act::Board(BoardFault {
+        needs_emulator: false,
+        begin: |node, deed| {
+            if let Some(policy) = deed.policy {
+                node.flash(policy);
+            }
         },
         end: |_| (),
     }),

@@ -57,7 +57,7 @@ mod what;
 mod written;
 
 pub use address::{Ids, Region, Who};
-pub use board::BoardFault;
+pub use board::{BoardFault, Deed};
 pub use clock::{Clock, OwnTime};
 pub use descriptor::{Act, Descriptor, Group, Hit, When, Whom, Wrap, listing, names};
 pub use error::BadFault;
@@ -94,6 +94,7 @@ pub static ALL: &[&Descriptor] = &[
     &board::CUT,
     &board::FLOOD,
     &board::BROWNOUT,
+    &board::FLASH,
 ];
 
 /// Something that goes wrong in a run.

@@ -40,6 +40,8 @@ pub enum Sort {
     Whole,
     /// Yes or no.
     Truth,
+    /// A file, by its path.
+    File,
 }
 
 /// The numbers that are allowed.
@@ -121,6 +123,10 @@ impl Parameter {
                 (whole, "a whole number, 0 or more")
             }
             Sort::Truth => (text.parse().ok().map(Value::Truth), "true or false"),
+            Sort::File => {
+                let path = (!text.is_empty()).then(|| Value::Text(text.to_owned()));
+                (path, "the path of a file")
+            }
         };
         value.ok_or_else(|| BadFault::Unreadable {
             parameter: self.name,

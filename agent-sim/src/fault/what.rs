@@ -124,6 +124,20 @@ impl What {
         }
     }
 
+    /// The file that it names, if it names one.
+    pub fn file(&self) -> Option<&str> {
+        let all = self.kind.parameters.iter().zip(&self.values);
+        all.into_iter().find_map(|given| match given {
+            (
+                Parameter {
+                    sort: Sort::File, ..
+                },
+                Some(Value::Text(path)),
+            ) => Some(path.as_str()),
+            _ => None,
+        })
+    }
+
     /// The same, half as far from what changes nothing; `None` where that is no other value.
     pub(crate) fn weaker(&self, parameter: &Parameter) -> Option<Self> {
         let halved = match self.value(parameter.name)? {

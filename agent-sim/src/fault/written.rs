@@ -93,6 +93,7 @@ mod tests {
                 .boxed(),
             Sort::Whole => any::<u32>().prop_map(|value| value.to_string()).boxed(),
             Sort::Truth => any::<bool>().prop_map(|value| value.to_string()).boxed(),
+            Sort::File => "[a-z/.-]{1,20}".boxed(),
         }
     }
 

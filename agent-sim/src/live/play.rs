@@ -13,10 +13,11 @@ use crate::plant::Shared;
 use crate::proportional::Law;
 use crate::recording::fingerprint;
 use crate::report::Scale;
-use crate::rig::Rig;
+use crate::rig::{Payload, Rig};
 use crate::scenario::Scenario;
 use crate::touch::Added;
 use anyhow::bail;
+use artifacts::policy_file::PolicyFile;
 use cast::{Cast, Runs};
 use problem::{Episode, Problems};
 use serde_json::{Value, json};
@@ -45,6 +46,8 @@ pub struct Show<'s> {
     pub problems: &'s Problems,
     /// The boards, if it has any.
     pub rig: Option<&'s Rig>,
+    /// Makes of a policy what boards are given.
+    pub payload: &'s dyn Fn(&PolicyFile) -> anyhow::Result<Payload>,
     /// What computes the field; the problem's own solver if there is none.
     pub plant: Option<&'s Shared>,
     /// Whether to begin at once.

@@ -3,7 +3,7 @@
 //! 1. [`Boards`] says where boards are, as people write it: `qemu=6`, `serial=/dev/ttyACM0`.
 //! 2. A [`Rig`] starts them, gives each the run's policy, and hands out a [`BoardLink`] for each: the
 //!    first agents of a swarm are on boards, the others in this process.
-//! 3. Before each step the rig carries out the faults that are due ([`BoardFault`]): processes are
+//! 3. Before each step the rig carries out the faults that are due ([`BoardFault`](crate::fault::BoardFault)): processes are
 //!    killed and stopped, cables pulled.
 //! 4. Every [`Node`] keeps a [`Diary`], which the report tells.
 //!
@@ -23,12 +23,13 @@ pub use diary::{Diary, Event, State};
 pub use link::BoardLink;
 pub use node::{Node, Payload, cause};
 
-use crate::fault::{BoardFault, Fault, Who, draw_count};
+use crate::fault::{Deed, Fault, Who, draw_count};
 use cable::Cable;
 use link::{Nodes, lock};
 use node_link::device_log::{Decoder, Follower};
 use node_link::{BoardOptions, Clock, EmulatedBoard, Machine, NodeStatus, Session, serial, tcp};
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -146,12 +147,13 @@ pub struct Rig {
     nodes: Nodes,
     faults: Vec<Planned>,
     pace: Mutex<Pace>,
+    /// Policies that boards can be given on the way, by the names that faults call them.
+    shelf: Mutex<BTreeMap<String, Payload>>,
 }
 
 /// A fault with everything settled.
 struct Planned {
-    name: &'static str,
-    fault: &'static BoardFault,
+    fault: Fault,
     begins: usize,
     ends: Option<usize>,
     victims: Vec<usize>,
@@ -201,6 +203,7 @@ impl Rig {
             nodes: nodes.collect(),
             faults: Vec::new(),
             pace: Mutex::new(setup.pace),
+            shelf: Mutex::default(),
         };
         (rig, absent)
     }
@@ -210,14 +213,13 @@ impl Rig {
         let step = |share: f64| (share * steps as f64).round() as usize;
         let mut hit = Vec::new();
         for (index, fault) in faults.iter().enumerate() {
-            let Some(done) = fault.on_board() else {
+            if fault.on_board().is_none() {
                 continue;
-            };
+            }
             let victims = self.victims(&fault.who, &hit, seed, index);
             hit.extend(&victims);
             self.faults.push(Planned {
-                name: fault.what.kind.name,
-                fault: done,
+                fault: fault.clone(),
                 begins: step(fault.at),
                 ends: fault.until.map(step),
                 victims,
@@ -308,17 +310,45 @@ impl Rig {
         }
         for planned in &self.faults {
             for &victim in &planned.victims {
-                let mut node = self.node(victim);
+                let name = planned.fault.what.kind.name;
                 if planned.begins == step {
-                    node.note(format!("fault: {}", planned.name));
-                    (planned.fault.begin)(&mut node, planned.ends.is_some());
+                    self.begin(&planned.fault, victim, format!("fault: {name}"));
                 }
                 if planned.ends == Some(step) {
-                    node.note(format!("end of fault: {}", planned.name));
-                    (planned.fault.end)(&mut node);
+                    self.end(&planned.fault, victim, format!("end of fault: {name}"));
                 }
             }
         }
+    }
+
+    /// Does to a board what a fault does, and notes it in those words.
+    pub fn begin(&self, fault: &Fault, board: usize, words: String) {
+        let Some(done) = fault.on_board() else {
+            return;
+        };
+        let shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        let deed = Deed {
+            ends: fault.until.is_some(),
+            policy: fault.what.file().and_then(|name| shelf.get(name)),
+        };
+        let mut node = self.node(board);
+        node.note(words);
+        (done.begin)(&mut node, &deed);
+    }
+
+    /// Undoes it.
+    pub fn end(&self, fault: &Fault, board: usize, words: String) {
+        if let Some(done) = fault.on_board() {
+            let mut node = self.node(board);
+            node.note(words);
+            (done.end)(&mut node);
+        }
+    }
+
+    /// Keeps a policy that boards can be given on the way, by the name that faults call it.
+    pub fn shelve(&self, name: &str, policy: Payload) {
+        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        shelf.insert(name.to_owned(), policy);
     }
 
     /// In real time: waits for the end of `step`, counted from 0.

@@ -558,6 +558,30 @@ impl Node {
         Ok(())
     }
 
+    /// Gives the node another policy, with which its agent begins anew. One that refuses it goes on with
+    /// its own: nothing was erased. One that is silent gets it when it answers again.
+    pub(crate) fn flash(&mut self, policy: &Payload) {
+        let before = self.payload.replace(policy.clone());
+        self.uploads = 0;
+        if !self.is_answering() {
+            return;
+        }
+        let limit = UploadLimit::by_size(self.pace.patience, policy.offer.blob.len());
+        match self.upload(limit).and_then(|()| self.ask(forget)) {
+            Ok(()) => {
+                self.last = None;
+                self.recent.clear();
+                self.note("runs another policy");
+            }
+            Err(error @ SessionError::Refused(_)) => {
+                self.payload = before;
+                self.contact = Contact::Answering;
+                self.note(format!("goes on with its own policy: {error}"));
+            }
+            Err(error) => self.fall_silent(&format!("takes no other policy: {error}")),
+        }
+    }
+
     /// How the node says it is, if it says anything.
     pub(super) fn status(&mut self) -> Option<NodeStatus> {
         match self.is_answering() {

@@ -78,9 +78,9 @@ impl Player<'_> {
                 scenario.faults.push(fault);
             });
         };
-        let Some(mishap) = fault.on_board() else {
+        if fault.on_board().is_none() {
             bail!("the others are on boards: what can be done here is done to boards");
-        };
+        }
         if let Some(unknown) = sorted.iter().find(|id| **id >= rig.len()) {
             bail!(
                 "agent {unknown} is on no board; boards have the first {} agents",
@@ -89,12 +89,13 @@ impl Player<'_> {
         }
         fault.at = self.now(team);
         let mut scenario = self.scenario.clone();
-        scenario.faults.push(fault);
-        scenario.team(self.show.problems)?;
+        scenario.faults.push(fault.clone());
+        let team = scenario.team(self.show.problems)?;
+        for (name, file) in &team.brought {
+            rig.shelve(name, (self.show.payload)(file)?);
+        }
         for &id in &sorted {
-            let mut node = rig.node(id);
-            node.note(format!("by hand: {what}"));
-            (mishap.begin)(&mut node, true);
+            rig.begin(&fault, id, format!("by hand: {what}"));
         }
         self.scenario = scenario;
         self.events.push((self.shown, what));
@@ -126,14 +127,12 @@ impl Player<'_> {
                 .iter_mut()
                 .filter(|fault| is_open(fault))
             {
-                let Some(mishap) = fault.on_board() else {
+                if fault.on_board().is_none() {
                     continue;
-                };
+                }
                 fault.until = Some(now.max(f64::EPSILON));
                 for &id in ids.iter().filter(|id| **id < rig.len()) {
-                    let mut node = rig.node(id);
-                    node.note(format!("by hand: {what}"));
-                    (mishap.end)(&mut node);
+                    rig.end(fault, id, format!("by hand: {what}"));
                 }
             }
             self.events.push((self.shown, what));
