@@ -18,26 +18,18 @@ pub(super) struct Plan<T> {
     blank: bool,
 }
 
-/// A complex number that all lanes are multiplied by, and −im for the multiplication.
+/// A complex number that all lanes are multiplied by.
 #[derive(Clone, Copy)]
 struct Factor<T> {
     re: T,
     im: T,
-    minus_im: T,
 }
 
 impl<T: Real> Factor<T> {
     #[inline(always)]
     fn times<S: Simd>(self, simd: S, value: WideComplex<T, S>) -> WideComplex<T, S> {
-        let [re, im, minus_im] = [
-            Wide::splat(simd, self.re),
-            Wide::splat(simd, self.im),
-            Wide::splat(simd, self.minus_im),
-        ];
-        WideComplex::new(
-            value.re.times_plus(re, value.im * minus_im),
-            value.re.times_plus(im, value.im * re),
-        )
+        let [re, im] = [Wide::splat(simd, self.re), Wide::splat(simd, self.im)];
+        WideComplex::new(value.re * re - value.im * im, value.re * im + value.im * re)
     }
 }
 
@@ -89,7 +81,6 @@ impl<T: Real> Plan<T> {
             Factor {
                 re: narrow(angle.cos()),
                 im: narrow(angle.sin()),
-                minus_im: narrow(-angle.sin()),
             }
         };
         let (mut stride, mut rest) = (1, length);
@@ -265,9 +256,7 @@ impl<T: Real> Pass<T> {
         for (k, (output, twiddles)) in outputs.iter_mut().zip(twiddles).enumerate() {
             let a = WideComplex::load(simd, positive[k]);
             let c = WideComplex::load(simd, negative[k]);
-            let centre =
-                WideComplex::new(c.re.times_plus(cosine, a.re), c.im.times_plus(cosine, a.im));
-            let [y, x] = centre.plus_minus_i(c * sine);
+            let [y, x] = (a + c * cosine).plus_minus_i(c * sine);
             output[0] = (a + c).stored();
             output[1] = twiddles[1].times(simd, x).stored();
             output[2] = twiddles[2].times(simd, y).stored();
@@ -341,11 +330,7 @@ fn three<T: Real, S: Simd, const INVERSE: bool>(
     let cosine = Wide::splat(simd, narrow(-0.5));
     let sine = Wide::splat(simd, narrow(0.75f64.sqrt()));
     let sum = b + c;
-    let centre = WideComplex::new(
-        sum.re.times_plus(cosine, a.re),
-        sum.im.times_plus(cosine, a.im),
-    );
-    let [x, y] = turned::<T, S, INVERSE>(centre, (b - c) * sine);
+    let [x, y] = turned::<T, S, INVERSE>(a + sum * cosine, (b - c) * sine);
     [a + sum, x, y]
 }
 

@@ -4,6 +4,9 @@
 //! side. [`Lines`] stores them interleaved: for each position along the lines, the real parts of
 //! all lanes and then the imaginary parts. One operation on a [`Wide`] is one instruction for all
 //! lanes (8 doubles with AVX-512, 4 with AVX2, 2 with NEON), and no lane ever meets another.
+//!
+//! There are sums, differences and products, each rounded by itself: a machine that could add to a
+//! product before it is rounded does not, so that all machines compute the same bits.
 
 use num_traits::Float;
 use pulp::Simd;
@@ -26,17 +29,10 @@ pub trait Real: Float + Transform {
     fn difference<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     #[doc(hidden)]
     fn product<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
-    #[doc(hidden)]
-    fn product_sum<S: Simd>(
-        simd: S,
-        a: Self::Vector<S>,
-        b: Self::Vector<S>,
-        c: Self::Vector<S>,
-    ) -> Self::Vector<S>;
 }
 
 macro_rules! real {
-    ($float:ty: $vector:ident, $view:ident, $view_mut:ident, $splat:ident, $add:ident, $sub:ident, $mul:ident, $mul_add:ident) => {
+    ($float:ty: $vector:ident, $view:ident, $view_mut:ident, $splat:ident, $add:ident, $sub:ident, $mul:ident) => {
         impl Real for $float {
             type Vector<S: Simd> = S::$vector;
 
@@ -64,20 +60,11 @@ macro_rules! real {
             fn product<S: Simd>(simd: S, a: S::$vector, b: S::$vector) -> S::$vector {
                 simd.$mul(a, b)
             }
-            #[inline(always)]
-            fn product_sum<S: Simd>(
-                simd: S,
-                a: S::$vector,
-                b: S::$vector,
-                c: S::$vector,
-            ) -> S::$vector {
-                simd.$mul_add(a, b, c)
-            }
         }
     };
 }
-real!(f32: f32s, as_simd_f32s, as_mut_simd_f32s, splat_f32s, add_f32s, sub_f32s, mul_f32s, mul_add_e_f32s);
-real!(f64: f64s, as_simd_f64s, as_mut_simd_f64s, splat_f64s, add_f64s, sub_f64s, mul_f64s, mul_add_e_f64s);
+real!(f32: f32s, as_simd_f32s, as_mut_simd_f32s, splat_f32s, add_f32s, sub_f32s, mul_f32s);
+real!(f64: f64s, as_simd_f64s, as_mut_simd_f64s, splat_f64s, add_f64s, sub_f64s, mul_f64s);
 
 /// The number in the precision of the field.
 pub(super) fn narrow<T: Transform>(value: f64) -> T {
@@ -119,13 +106,6 @@ impl<T: Real, S: Simd> Wide<T, S> {
     #[inline(always)]
     pub fn load(simd: S, vector: T::Vector<S>) -> Self {
         Self { simd, vector }
-    }
-
-    /// `self · factor + term`, rounded once where the machine can.
-    #[inline(always)]
-    pub fn times_plus(self, factor: Self, term: Self) -> Self {
-        let vector = T::product_sum(self.simd, self.vector, factor.vector, term.vector);
-        Self::load(self.simd, vector)
     }
 
     /// The same number in all lanes.
