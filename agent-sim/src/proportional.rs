@@ -172,7 +172,7 @@ impl Law {
                 let steps = cell + k as isize - own;
                 let x = sensors.low[axis] + sensors.spacing(axis) * steps as f64;
                 let d = (x - position) / problem.actuation.width;
-                (-0.5 * d * d).exp()
+                libm::exp(-0.5 * d * d)
             })
             .collect()
     }

@@ -64,7 +64,7 @@ pub fn features(
         frequencies.iter().map(angle)
     });
     for (angle, (sine, cosine)) in angles.zip(sines.iter_mut().zip(cosines)) {
-        (*sine, *cosine) = angle.sin_cos();
+        (*sine, *cosine) = libm::sincosf(angle);
     }
 }
 

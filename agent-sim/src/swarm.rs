@@ -44,7 +44,7 @@ impl Deed {
         let mut velocity = action.velocity.map(|v| within(v, actuation.velocity_max));
         if actuation.drives == Drives::Flow {
             // Stirrers are limited by their speed, not along each axis.
-            let speed = velocity[0].hypot(velocity[1]);
+            let speed = libm::hypotf(velocity[0], velocity[1]);
             let limit = actuation.velocity_max as f32;
             if speed > limit {
                 velocity = velocity.map(|v| v * (limit / speed));

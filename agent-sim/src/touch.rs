@@ -185,7 +185,7 @@ impl Touch {
 fn bump(grid: &Grid, place: [f64; 2], radius: f64, height: f64) -> Vec<f32> {
     let at = |j| grid.distance(grid.place(j), place) / radius;
     let points = 0..grid.len();
-    let values = points.map(|j| height * (-0.5 * at(j) * at(j)).exp());
+    let values = points.map(|j| height * libm::exp(-0.5 * at(j) * at(j)));
     values.map(|z| z as f32).collect()
 }
 

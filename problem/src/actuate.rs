@@ -28,7 +28,8 @@ impl Kernel {
         Self {
             grid,
             falloff,
-            ratio_of_ratios: [0, 1].map(|axis| (-2.0 * falloff * grid.spacing(axis).powi(2)).exp()),
+            ratio_of_ratios: [0, 1]
+                .map(|axis| libm::exp(-2.0 * falloff * grid.spacing(axis).powi(2))),
             peak_on_grid: problem.actuation.peak_on_grid,
             factors: grid.points.map(|points| vec![1.0; points]),
             maps: problem.kit.and_then(|kit| kit.influence(problem)),
@@ -95,9 +96,9 @@ impl Kernel {
         let falloff = self.falloff;
         let peak = match self.peak_on_grid {
             true => 1.0,
-            false => (-falloff * d * d).exp(),
+            false => libm::exp(-falloff * d * d),
         };
-        let ratio = |toward: f64| (-falloff * h * (2.0 * d * toward + h)).exp();
+        let ratio = |toward: f64| libm::exp(-falloff * h * (2.0 * d * toward + h));
         let change = self.ratio_of_ratios[axis];
         let factor = &mut self.factors[axis];
         match self.grid.edges[axis] {

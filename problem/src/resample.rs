@@ -63,9 +63,9 @@ fn weigh(weights: &mut [f64], edge: Edge, i: usize, to: usize) {
                 let half = std::f64::consts::PI * turn;
                 let waves = (2 * modes + 1) as f64;
                 // 1 + 2 Σ cos(2πk·turn) over the modes, and its limit where points coincide.
-                let sum = match half.sin() {
+                let sum = match libm::sin(half) {
                     sine if sine.abs() < 1e-12 => waves,
-                    sine => (waves * half).sin() / sine,
+                    sine => libm::sin(waves * half) / sine,
                 };
                 *weight = sum / from as f64;
             }

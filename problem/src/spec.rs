@@ -224,7 +224,7 @@ impl Disc {
     /// Whether it contains a point.
     pub fn contains(&self, [x, y]: [f64; 2]) -> bool {
         let [cx, cy] = self.centre;
-        (x - cx).hypot(y - cy) < self.radius
+        libm::hypot(x - cx, y - cy) < self.radius
     }
 }
 

@@ -182,8 +182,7 @@ impl Varied {
                 log: true,
                 ..
             } => Value::Float(
-                (from.ln() + share * (to.ln() - from.ln()))
-                    .exp()
+                libm::exp(libm::log(*from) + share * (libm::log(*to) - libm::log(*from)))
                     .clamp(*from, *to),
             ),
             Kind::Real { from, to, .. } => {

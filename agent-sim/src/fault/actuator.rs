@@ -75,7 +75,7 @@ impl<L> Stuck<L> {
     /// The last velocity at the speed that it is stuck at; what did not move stays.
     fn velocity(&self) -> [f32; 2] {
         let [x, y] = self.last.velocity;
-        match (self.speed, x.hypot(y)) {
+        match (self.speed, libm::hypotf(x, y)) {
             (Some(speed), before) if before > 0.0 => [x, y].map(|v| v / before * speed),
             _ => [x, y],
         }

@@ -263,7 +263,7 @@ pub static SPEED: Quantity = Quantity {
                     .deeds
                     .get(i)
                     .map_or([0.0; 2], |deed| deed.velocity);
-                f64::from(x).hypot(f64::from(y))
+                libm::hypot(f64::from(x), f64::from(y))
             };
             meant.iter().map(speed).fold(0.0, f64::max)
         })

@@ -70,7 +70,7 @@ impl Form {
                 Self::Sharp(shape) => f64::from(u8::from(shape.covers(grid, here))),
                 Self::Bell { centre, width } => {
                     let d = grid.distance(here, *centre) / width;
-                    (-0.5 * d * d).exp()
+                    libm::exp(-0.5 * d * d)
                 }
             }
         };

@@ -142,7 +142,7 @@ impl Points {
     fn off(&self, discs: &[Disc], shape: &Shape, grid: &Grid) -> [f64; 2] {
         let rims = discs.iter().flat_map(|disc| {
             (0..RIM).map(|k| {
-                let (s, c) = (k as f64 / RIM as f64 * std::f64::consts::TAU).sin_cos();
+                let (s, c) = libm::sincos(k as f64 / RIM as f64 * std::f64::consts::TAU);
                 // Rounded, still outside.
                 let radius = disc.radius * (1.0 + 1e-9);
                 [disc.centre[0] + radius * c, disc.centre[1] + radius * s]
@@ -216,7 +216,7 @@ impl Points {
         let Some(first) = inside.first() else {
             return Vec::new();
         };
-        let gap = |a: &[f64; 2], b: &[f64; 2]| (a[0] - b[0]).hypot(a[1] - b[1]);
+        let gap = |a: &[f64; 2], b: &[f64; 2]| libm::hypot(a[0] - b[0], a[1] - b[1]);
         let mut middles = vec![*first];
         while middles.len() < count {
             let alone = |p: &[f64; 2]| {

@@ -66,7 +66,7 @@ impl Shape {
             Self::Disc { centre, radius } => radius - distance(point, *centre),
             Self::Rectangle { low, high } => {
                 let gaps = [0, 1].map(|a| (low[a] - point[a]).max(point[a] - high[a]));
-                let outside = gaps[0].max(0.0).hypot(gaps[1].max(0.0));
+                let outside = libm::hypot(gaps[0].max(0.0), gaps[1].max(0.0));
                 match outside > 0.0 {
                     true => -outside,
                     false => -gaps[0].max(gaps[1]),
@@ -107,7 +107,7 @@ impl Shape {
 }
 
 fn distance([x, y]: [f64; 2], [cx, cy]: [f64; 2]) -> f64 {
-    (x - cx).hypot(y - cy)
+    libm::hypot(x - cx, y - cy)
 }
 
 type Side = [[f64; 2]; 2];

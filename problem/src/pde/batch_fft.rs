@@ -78,9 +78,10 @@ impl<T: Real> Plan<T> {
         let blank = length.is_multiple_of(3) && carried < length / 3;
         let turn = |share: f64| {
             let angle = if inverse { TAU } else { -TAU } * share;
+            let (sine, cosine) = libm::sincos(angle);
             Factor {
-                re: narrow(angle.cos()),
-                im: narrow(angle.sin()),
+                re: narrow(cosine),
+                im: narrow(sine),
             }
         };
         let (mut stride, mut rest) = (1, length);

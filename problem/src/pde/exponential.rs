@@ -17,7 +17,7 @@ pub(super) fn phi(c: f64) -> [f64; 3] {
             sum
         })
     } else {
-        let first = c.exp_m1() / c;
+        let first = libm::expm1(c) / c;
         let second = (first - 1.0) / c;
         [first, second, (second - 0.5) / c]
     }
@@ -49,8 +49,8 @@ impl Etdrk4 {
     pub fn new(c: f64, dt: f64) -> Self {
         let [p1, p2, p3] = phi(c);
         Self {
-            whole: c.exp(),
-            half: (0.5 * c).exp(),
+            whole: libm::exp(c),
+            half: libm::exp(0.5 * c),
             h: 0.5 * dt * phi(0.5 * c)[0],
             weights: [[1.0, -3.0, 4.0], [0.0, 2.0, -4.0], [0.0, -1.0, 4.0]]
                 .map(|[x, y, z]| dt * (x * p1 + y * p2 + z * p3)),

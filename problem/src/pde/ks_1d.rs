@@ -146,7 +146,7 @@ impl<T: Transform + ToPrimitive> Ks1d<T> {
         let too_fast = speed * speed * self.dt > CALM;
         too_fast.then(|| {
             let pieces = (speed * self.dt / CARRIED).max(1.0);
-            (pieces.log2().ceil() as usize).min(MOST_HALVINGS)
+            (libm::log2(pieces).ceil() as usize).min(MOST_HALVINGS)
         })
     }
 

@@ -260,7 +260,7 @@ pub fn draw(_: &Problem, rng: &mut ChaCha8Rng) -> Episode {
     let (start, goal) = loop {
         let start = START.map(|range| between(rng, range));
         let goal = GOAL.map(|range| between(rng, range));
-        if (start[0] - goal[0]).hypot(start[1] - goal[1]) >= DISTANCE_MIN {
+        if libm::hypot(start[0] - goal[0], start[1] - goal[1]) >= DISTANCE_MIN {
             break (start, goal);
         }
     };
@@ -282,7 +282,7 @@ fn blob(centre: [f64; 2], width: f64, peak: f64) -> Vec<f32> {
         let last = (GRID[axis] - 1) as f64;
         (0..GRID[axis])
             .map(|j| EXTENT[axis] * j as f64 / last - centre[axis])
-            .map(|d| (-0.5 * (d / width).powi(2)).exp())
+            .map(|d| libm::exp(-0.5 * (d / width).powi(2)))
             .collect()
     };
     let (x, y) = (along(0), along(1));

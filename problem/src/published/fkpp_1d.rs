@@ -187,8 +187,8 @@ fn density(field: &[f32]) -> Vec<f32> {
         0 => 0.0,
         j if j == last => 0.0,
         _ => {
-            let sine = (PI * j as f64 / last as f64).sin();
-            (LATENT_DEVIATION * f64::from(g)).exp() * sine * sine
+            let sine = libm::sin(PI * j as f64 / last as f64);
+            libm::exp(LATENT_DEVIATION * f64::from(g)) * sine * sine
         }
     };
     let bumps: Vec<f64> = field.iter().enumerate().map(bump).collect();

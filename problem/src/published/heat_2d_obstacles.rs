@@ -47,7 +47,7 @@ pub fn placement(problem: &Problem, agents: usize) -> Vec<[f64; 2]> {
                 continue;
             }
             let [dx, dy] = [0, 1].map(|axis| place[axis] - zone.centre[axis]);
-            let distance = dx.hypot(dy);
+            let distance = libm::hypot(dx, dy);
             // From the very centre across the diagonal that the zones lie on.
             let (towards_x, towards_y) = match distance > 1e-9 {
                 true => (dx / distance, dy / distance),

@@ -200,7 +200,8 @@ fn waves(torus: &Grid, rng: &mut impl Rng) -> Vec<f64> {
             let x = round * (j / columns) as f64 / rows as f64;
             let y = round * (j % columns) as f64 / columns as f64;
             let noise: f64 = StandardNormal.sample(rng);
-            (x + a).sin() * (y + b).cos() + 0.5 * (2.0 * x + c).sin() + NOISE * noise
+            let long = libm::sin(x + a) * libm::cos(y + b);
+            long + 0.5 * libm::sin(2.0 * x + c) + NOISE * noise
         })
         .collect();
     let points = field.len() as f64;

@@ -226,7 +226,7 @@ fn random_vorticity(rng: &mut impl Rng) -> Vec<f64> {
     let mut modes: Vec<Complex<f64>> = (0..GRID * GRID)
         .map(|j| {
             let [re, im]: [f64; 2] = std::array::from_fn(|_| StandardNormal.sample(rng));
-            Complex::new(re, im) * (-0.5 * square(j) / SPECTRUM_WIDTH.powi(2)).exp()
+            Complex::new(re, im) * libm::exp(-0.5 * square(j) / SPECTRUM_WIDTH.powi(2))
         })
         .collect();
     // ½ Σ|u|² = ½ Σ|ω|²/k² over the amplitudes, k = 2πm.
