@@ -6,14 +6,13 @@ use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
 /// Folders whose sources decide what a run gives.
-const DECIDING: [&str; 7] = [
+const DECIDING: [&str; 6] = [
     "../agent-core/src",
     "../agent-kernels/src",
     "../agent-sim/src",
     "../artifacts/src",
     "../problem/src",
     "../testsets",
-    "../transforms/src",
 ];
 
 /// Folders among them that decide how results are shown, no more.

@@ -6,7 +6,8 @@
 
 use crate::Problem;
 use crate::grid::Grid;
-use transforms::{Complex, Transform};
+use crate::pde::transform_lines;
+use num_complex::Complex;
 
 /// The largest share of a field's energy that may stand in the finest third of its waves, see
 /// [`fine_share`]. The flow of `turbulence-2d` has 2e-4 there, the fronts less; with 1/50 of its
@@ -43,11 +44,11 @@ pub fn fine_share(grid: &Grid, field: &[f64]) -> Option<f64> {
     let [rows, columns] = grid.points;
     let mean = field.iter().sum::<f64>() / field.len() as f64;
     let mut modes: Vec<Complex<f64>> = field.iter().map(|z| (z - mean).into()).collect();
-    f64::forward(columns).process(&mut modes);
+    transform_lines(&mut modes, columns, false);
     let mut modes: Vec<Complex<f64>> = (0..modes.len())
         .map(|at| modes[at % rows * columns + at / rows])
         .collect();
-    f64::forward(rows).process(&mut modes);
+    transform_lines(&mut modes, rows, false);
     // Beyond two thirds of n/2 waves.
     let fine = |j: usize, n: usize| 3 * j.min(n - j) > n;
     let (mut all, mut high) = (0.0, 0.0);

@@ -20,13 +20,10 @@
 //! on the way then saves reversing the column.
 
 use super::batch_fft::Plan;
-use super::lanes::{Lines, Numbers, Real, Wide, WideComplex, lanes, narrow, transpose, width};
-use num_traits::Zero;
-use pulp::Simd;
+use super::lanes::{Lines, Numbers, Real, Wide, WideComplex, arch, lanes, narrow, width};
+use pulp::{Simd, WithSimd};
 use std::f64::consts::TAU;
 use std::ops::Range;
-use std::sync::Arc;
-use transforms::{Complex, ComplexToReal, Fft, RealToComplex};
 
 /// Below this many grid points, another thread takes longer to wake up and to fetch the data from the
 /// first one's cache than it saves.
@@ -199,6 +196,7 @@ impl<T: Real> Columns<T> {
         for lines in [&mut self.plus, &mut self.minus] {
             plan.clear_beyond(carried, lines);
             plan.run(simd, lines, &mut self.spare);
+            lines.clear(plans.resolution.grid[0]..plans.padded_rows());
         }
     }
 
@@ -207,7 +205,7 @@ impl<T: Real> Columns<T> {
     pub fn receive<'a, S: Simd>(
         &mut self,
         simd: S,
-        rows: impl Iterator<Item = &'a Rows<T>>,
+        rows: impl Iterator<Item = &'a Rows<T, 1>>,
         plans: &Plans<T>,
     ) {
         with_lanes!(T, S, self.gather(rows, plans.resolution.grid[1]));
@@ -218,21 +216,20 @@ impl<T: Real> Columns<T> {
     #[inline(always)]
     fn gather<'a, const L: usize>(
         &mut self,
-        rows: impl Iterator<Item = &'a Rows<T>>,
+        rows: impl Iterator<Item = &'a Rows<T, 1>>,
         length: usize,
     ) {
         let (first, carried) = (self.first, self.carried);
         for group in rows {
             let line = group.line.numbers::<L>();
             let mut columns = [[[T::zero(); L]; 2]; L];
-            transpose(
-                some(line, first, carried, &mut columns),
-                group.place(&mut self.plus),
-            );
+            group
+                .place
+                .put(some(line, first, carried, &mut columns), &mut self.plus);
             for (c, column) in columns.iter_mut().enumerate().take(carried) {
                 *column = conjugate(&line[(length - first - c) % length]);
             }
-            transpose(&columns, group.place(&mut self.minus));
+            group.place.put(&columns, &mut self.minus);
         }
     }
 
@@ -241,7 +238,7 @@ impl<T: Real> Columns<T> {
     pub fn receive_real<'a, S: Simd>(
         &mut self,
         simd: S,
-        rows: impl Iterator<Item = &'a Rows<T>>,
+        rows: impl Iterator<Item = &'a Rows<T, 2>>,
         plans: &Plans<T>,
     ) {
         with_lanes!(T, S, self.gather_real(rows));
@@ -249,66 +246,85 @@ impl<T: Real> Columns<T> {
     }
 
     #[inline(always)]
-    fn gather_real<'a, const L: usize>(&mut self, rows: impl Iterator<Item = &'a Rows<T>>) {
-        let (first, width) = (self.first, self.width);
+    fn gather_real<'a, const L: usize>(&mut self, rows: impl Iterator<Item = &'a Rows<T, 2>>) {
         for group in rows {
-            let line = group.line.numbers::<L>();
-            let mut columns = [[[T::zero(); L]; 2]; L];
-            transpose(
-                some(line, first, width, &mut columns),
-                group.place(&mut self.plus),
-            );
+            group.hand_over::<L>(self.first, self.width, &mut self.plus);
         }
     }
+}
 
-    /// Copies the group's columns out of a half spectrum whose columns are contiguous.
-    pub fn pick(&self, spectrum: &[Complex<T>], length: usize, lines: &mut Lines<T>) {
-        for lane in 0..self.width {
-            let column = &spectrum[(self.first + lane) * length..][..length];
-            for (j, value) in column.iter().enumerate() {
-                lines.set(j, lane, *value);
+/// Which rows of the grid a group holds: every `STEP`-th of as many as it takes, from `offset` on.
+#[derive(Clone, Copy)]
+struct Place<const STEP: usize> {
+    first: usize,
+    offset: usize,
+}
+
+impl<const STEP: usize> Place<STEP> {
+    /// Copies the group's rows out of a group of columns. Lanes and positions change places: lane r
+    /// of result c is lane c of row r.
+    ///
+    /// From memory to memory, which compilers turn into shuffles of whole vectors.
+    #[inline(always)]
+    fn take<T: Real, const L: usize>(self, columns: &Lines<T>, to: &mut [Numbers<T, L>; L]) {
+        let (blocks, _) = columns.numbers::<L>()[self.first..].as_chunks::<STEP>();
+        let rows: &[_; L] = blocks.first_chunk().expect("columns have padded rows");
+        for part in 0..2 {
+            for r in 0..L {
+                for c in 0..L {
+                    to[c][part][r] = rows[r][self.offset][part][c];
+                }
             }
         }
     }
 
-    /// Copies the group's columns back into a half spectrum.
-    pub fn put(&self, spectrum: &mut [Complex<T>], length: usize, lines: &Lines<T>) {
-        for lane in 0..self.width {
-            let column = &mut spectrum[(self.first + lane) * length..][..length];
-            for (j, value) in column.iter_mut().enumerate() {
-                *value = lines.get(j, lane);
+    /// Copies columns to where the group's rows are in a group of them, the way back.
+    #[inline(always)]
+    fn put<T: Real, const L: usize>(self, from: &[Numbers<T, L>; L], columns: &mut Lines<T>) {
+        let (blocks, _) = columns.numbers_mut::<L>()[self.first..].as_chunks_mut::<STEP>();
+        let rows: &mut [_; L] = blocks.first_chunk_mut().expect("columns have padded rows");
+        for part in 0..2 {
+            for c in 0..L {
+                for r in 0..L {
+                    rows[r][self.offset][part][c] = from[c][part][r];
+                }
             }
         }
     }
 }
 
 /// A group of rows of the grid, along axis 1.
-pub(super) struct Rows<T> {
-    /// The first row.
-    pub first: usize,
+pub(super) struct Rows<T, const STEP: usize> {
+    place: Place<STEP>,
     /// Values of z, then modes of its product.
     pub line: Lines<T>,
     spare: Lines<T>,
 }
 
-impl<T: Real> Rows<T> {
-    /// All rows of the grid in an even number of groups, of which the last may lie beyond it.
-    pub fn all(plans: &Plans<T>) -> Vec<Self> {
-        (0..plans.padded_rows())
-            .step_by(lanes::<T>())
-            .map(|first| Self {
-                first,
-                line: Lines::zeros(plans.resolution.grid[1]),
-                spare: Lines::zeros(plans.resolution.grid[1]),
-            })
+impl<T: Real, const STEP: usize> Rows<T, STEP> {
+    /// All rows of the grid. Groups whose rows take turns are together; the last of these may lie
+    /// beyond it.
+    pub fn all(plans: &Plans<T>) -> Vec<[Self; STEP]> {
+        (0..plans.resolution.grid[0])
+            .step_by(STEP * lanes::<T>())
+            .map(|first| Self::from(first, plans))
             .collect()
     }
 
-    /// The group's rows in a group of columns.
+    fn from(first: usize, plans: &Plans<T>) -> [Self; STEP] {
+        std::array::from_fn(|offset| Self {
+            place: Place { first, offset },
+            line: Lines::zeros(plans.resolution.grid[1]),
+            spare: Lines::zeros(plans.resolution.grid[1]),
+        })
+    }
+
+    /// Copies `width` positions of the line from `first` on to a group of columns.
     #[inline(always)]
-    fn place<'a, const L: usize>(&self, lines: &'a mut Lines<T>) -> &'a mut [Numbers<T, L>; L] {
-        let rows = &mut lines.numbers_mut::<L>()[self.first..];
-        rows.first_chunk_mut().expect("columns have padded rows")
+    fn hand_over<const L: usize>(&self, first: usize, width: usize, columns: &mut Lines<T>) {
+        let mut room = [[[T::zero(); L]; 2]; L];
+        let positions = some(self.line.numbers(), first, width, &mut room);
+        self.place.put(positions, columns);
     }
 
     /// Brings z from its columns to the grid.
@@ -337,12 +353,12 @@ impl<T: Real> Rows<T> {
             let line = self.line.numbers_mut::<L>();
             if carried == L {
                 let columns = line[first..].first_chunk_mut().expect("carried columns");
-                transpose(rows(&group.plus, self.first), columns);
+                self.place.take(&group.plus, columns);
             } else {
-                transpose(rows(&group.plus, self.first), &mut columns);
+                self.place.take(&group.plus, &mut columns);
                 line[first..first + carried].copy_from_slice(&columns[..carried]);
             }
-            transpose(rows(&group.minus, self.first), &mut columns);
+            self.place.take(&group.minus, &mut columns);
             // The minus column of wave number 0 is the plus column: left out.
             for c in usize::from(first == 0)..carried {
                 line[length - first - c] = conjugate(&columns[c]);
@@ -358,6 +374,9 @@ impl<T: Real> Rows<T> {
 
     /// Makes `line` of two groups the modes of two real products, which stand in the first one as
     /// real and imaginary part: half the sum and the difference of opposite modes.
+    ///
+    /// Each gets some of the other's rounding. So that this does not depend on the number of lanes,
+    /// it is always neighbours that travel together: even rows are in one group, odd ones in the other.
     #[inline(always)]
     pub fn transform_real_pair<S: Simd>(groups: &mut [Self; 2], simd: S, plans: &Plans<T>) {
         let length = plans.resolution.grid[1];
@@ -375,13 +394,6 @@ impl<T: Real> Rows<T> {
             second[m] = WideComplex::new(here.im + there.im, there.re - here.re).stored();
         }
     }
-}
-
-/// The rows from `first` on in a group of columns.
-#[inline(always)]
-fn rows<T: Real, const L: usize>(lines: &Lines<T>, first: usize) -> &[Numbers<T, L>; L] {
-    let rows = lines.numbers::<L>()[first..].first_chunk();
-    rows.expect("columns have padded rows")
 }
 
 /// `count` positions of a line from `first` on, and zeros for the rest of the group.
@@ -408,95 +420,217 @@ fn conjugate<T: Real, const L: usize>([re, im]: &Numbers<T, L>) -> Numbers<T, L>
     [*re, minus]
 }
 
-/// Real fields to and from their half spectrum, whose columns (along axis 0) are contiguous:
-/// field(x) = Σ_k spectrum(k) exp(i k x).
+/// Real fields to and from their half spectrum: field(x) = Σ_k spectrum(k) exp(i k x).
 pub(super) struct RealField<T> {
-    points: [usize; 2],
-    to_modes: Arc<dyn RealToComplex<T>>,
-    to_values: Arc<dyn ComplexToReal<T>>,
-    forward: Arc<dyn Fft<T>>,
-    inverse: Arc<dyn Fft<T>>,
-    /// The half spectrum of each row.
-    rows: Vec<Complex<T>>,
-    values: Vec<T>,
-    scratch: Vec<Complex<T>>,
+    plans: Plans<T>,
+    /// The half spectrum, in the groups that [`Columns`] come in.
+    pub columns: Vec<Lines<T>>,
+    spare: Lines<T>,
+    /// Two groups of rows at a time travel as one.
+    pair: [Rows<T, 2>; 2],
 }
 
 impl<T: Real> RealField<T> {
     pub fn new(points: [usize; 2]) -> Self {
-        let (to_modes, to_values) = (T::real_forward(points[1]), T::real_inverse(points[1]));
-        let (forward, inverse) = (T::forward(points[0]), T::inverse(points[0]));
-        let longest = [
-            to_modes.get_scratch_len(),
-            to_values.get_scratch_len(),
-            forward.get_inplace_scratch_len(),
-            inverse.get_inplace_scratch_len(),
-        ];
-        Self {
+        let resolution = Resolution {
             points,
-            to_modes,
-            to_values,
-            forward,
-            inverse,
-            rows: vec![Complex::zero(); points[0] * (points[1] / 2 + 1)],
-            values: vec![T::zero(); points[1]],
-            scratch: vec![Complex::zero(); longest.into_iter().fold(0, usize::max)],
+            grid: points,
+            carried: points, // no mode is left out
+        };
+        let plans = Plans::new(resolution, true);
+        let column = || Lines::zeros(plans.padded_rows());
+        let groups = resolution.columns().div_ceil(lanes::<T>());
+        Self {
+            columns: (0..groups).map(|_| column()).collect(),
+            spare: column(),
+            pair: Rows::from(0, &plans),
+            plans,
         }
     }
 
-    /// Modes in a half spectrum.
-    pub fn modes(&self) -> usize {
-        self.rows.len()
+    /// Makes `columns` the modes of a field.
+    pub fn analyse(&mut self, field: &[T]) {
+        arch().dispatch(Analyse { real: self, field });
     }
 
-    pub fn analyse(&mut self, field: &[T], spectrum: &mut [Complex<T>]) {
-        let [n0, n1] = self.points;
-        let norm = narrow::<T>(1.0 / (n0 * n1) as f64);
-        let columns = n1 / 2 + 1;
-        for (j, row) in field.chunks_exact(n1).enumerate() {
-            for (value, &z) in self.values.iter_mut().zip(row) {
-                *value = z * norm;
+    /// Makes a field of its modes in `columns`, and leaves something else there.
+    pub fn synthesise(&mut self, field: &mut [T]) {
+        arch().dispatch(Synthesise { real: self, field });
+    }
+
+    /// First column and number of columns of each group.
+    fn groups(&self) -> impl Iterator<Item = (usize, usize)> + Clone + use<T> {
+        let (count, lanes) = (self.plans.resolution.columns(), lanes::<T>());
+        (0..count)
+            .step_by(lanes)
+            .map(move |first| (first, lanes.min(count - first)))
+    }
+
+    /// The first row of each pair of groups.
+    fn pairs(&self) -> impl Iterator<Item = usize> + use<T> {
+        (0..self.plans.resolution.points[0]).step_by(2 * lanes::<T>())
+    }
+
+    /// Reads the rows of a pair, normalised; those beyond the grid are zero.
+    #[inline(always)]
+    fn read<const L: usize>(&mut self, field: &[T], first: usize) {
+        let [rows, length] = self.plans.resolution.points;
+        let norm = narrow::<T>(1.0 / (rows * length) as f64);
+        let line = self.pair[0].line.numbers_mut::<L>();
+        for r in 0..2 * L {
+            let cells = line.iter_mut().map(|at| &mut at[r % 2][r / 2]);
+            let start = (first + r) * length;
+            match field.get(start..start + length) {
+                Some(row) => cells.zip(row).for_each(|(cell, &z)| *cell = z * norm),
+                None => cells.for_each(|cell| *cell = T::zero()),
             }
-            let modes = &mut self.rows[j * columns..][..columns];
-            self.to_modes
-                .process_with_scratch(&mut self.values, modes, &mut self.scratch)
-                .expect("lengths were planned");
         }
-        transpose_plane(&self.rows, columns, spectrum, n0);
-        self.forward
-            .process_with_scratch(spectrum, &mut self.scratch);
     }
 
-    /// Overwrites the spectrum.
-    pub fn synthesise(&mut self, spectrum: &mut [Complex<T>], field: &mut [T]) {
-        let [n0, n1] = self.points;
-        let columns = n1 / 2 + 1;
-        self.inverse
-            .process_with_scratch(spectrum, &mut self.scratch);
-        transpose_plane(spectrum, n0, &mut self.rows, columns);
-        for (row, modes) in field
-            .chunks_exact_mut(n1)
-            .zip(self.rows.chunks_exact_mut(columns))
-        {
-            // Real up to rounding, for a real field.
-            modes[0].im = T::zero();
-            if n1.is_multiple_of(2) {
-                modes[columns - 1].im = T::zero();
+    /// Copies the modes of a pair to the columns.
+    #[inline(always)]
+    fn scatter<const L: usize>(&mut self, first: usize) {
+        let groups = self.groups();
+        for rows in &mut self.pair {
+            rows.place.first = first;
+            for ((column, width), columns) in groups.clone().zip(&mut self.columns) {
+                rows.hand_over::<L>(column, width, columns);
             }
-            self.to_values
-                .process_with_scratch(modes, row, &mut self.scratch)
-                .expect("lengths were planned, and the end modes are real");
+        }
+    }
+
+    /// Makes modes of a pair of what stands in the columns: those of even rows plus i times those of
+    /// odd rows.
+    #[inline(always)]
+    fn gather<const L: usize>(&mut self, first: usize) {
+        let groups = self.groups();
+        for rows in &mut self.pair {
+            rows.place.first = first;
+            let line = rows.line.numbers_mut::<L>();
+            for ((column, width), columns) in groups.clone().zip(&self.columns) {
+                let mut room = [[[T::zero(); L]; 2]; L];
+                rows.place.take(columns, &mut room);
+                line[column..column + width].copy_from_slice(&room[..width]);
+            }
+        }
+        let length = self.plans.resolution.points[1];
+        let [a, b] = &mut self.pair;
+        let (line, other) = (a.line.numbers_mut::<L>(), b.line.numbers::<L>());
+        for m in 0..=length / 2 {
+            let opposite = (length - m) % length;
+            let ([even, mut even_im], [odd, mut odd_im]) = (line[m], other[m]);
+            if m == opposite {
+                // Real up to rounding, for a real field.
+                [even_im, odd_im] = [[T::zero(); L]; 2];
+            }
+            for l in 0..L {
+                // Opposite modes of a real row are conjugate.
+                line[opposite][0][l] = even[l] + odd_im[l];
+                line[opposite][1][l] = odd[l] - even_im[l];
+                line[m][0][l] = even[l] - odd_im[l];
+                line[m][1][l] = odd[l] + even_im[l];
+            }
+        }
+    }
+
+    /// Writes the rows of a pair.
+    #[inline(always)]
+    fn write<const L: usize>(&self, field: &mut [T], first: usize) {
+        let length = self.plans.resolution.points[1];
+        let line = self.pair[0].line.numbers::<L>();
+        let rows = field[first * length..].chunks_exact_mut(length);
+        for (r, row) in rows.enumerate().take(2 * L) {
+            for (value, at) in row.iter_mut().zip(line) {
+                *value = at[r % 2][r / 2];
+            }
         }
     }
 }
 
-/// `to[c][r] = from[r][c]`, in tiles that fit the cache.
-fn transpose_plane<A: Copy>(from: &[A], columns: usize, to: &mut [A], rows: usize) {
-    const TILE: usize = 8;
-    for first in (0..rows).step_by(TILE) {
-        for (c, line) in to.chunks_exact_mut(rows).enumerate() {
-            for (r, entry) in line.iter_mut().enumerate().skip(first).take(TILE) {
-                *entry = from[r * columns + c];
+struct Analyse<'a, T> {
+    real: &'a mut RealField<T>,
+    field: &'a [T],
+}
+
+impl<T: Real> WithSimd for Analyse<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { real, field } = self;
+        for first in real.pairs() {
+            with_lanes!(T, S, real.read(field, first));
+            Rows::transform_real_pair(&mut real.pair, simd, &real.plans);
+            with_lanes!(T, S, real.scatter(first));
+        }
+        for columns in &mut real.columns {
+            real.plans.forward[0].run(simd, columns, &mut real.spare);
+        }
+    }
+}
+
+struct Synthesise<'a, T> {
+    real: &'a mut RealField<T>,
+    field: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for Synthesise<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { real, field } = self;
+        let beyond = real.plans.resolution.points[0]..real.plans.padded_rows();
+        for columns in &mut real.columns {
+            real.plans.inverse[0].run(simd, columns, &mut real.spare);
+            columns.clear(beyond.clone());
+        }
+        for first in real.pairs() {
+            with_lanes!(T, S, real.gather(first));
+            let [pair, _] = &mut real.pair;
+            real.plans.inverse[1].run(simd, &mut pair.line, &mut pair.spare);
+            with_lanes!(T, S, real.write(field, first));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use num_complex::Complex;
+
+    #[test]
+    fn real_fields_have_the_modes_of_the_definition_and_come_back() {
+        for points in [
+            [1, 1],
+            [2, 2],
+            [3, 5],
+            [5, 1],
+            [1, 6],
+            [15, 14],
+            [16, 17],
+            [37, 6],
+        ] {
+            let [n0, n1] = points;
+            let value = |j: usize| (12.9898 * j as f64).sin();
+            let mut field: Vec<f64> = (0..n0 * n1).map(value).collect();
+            let mut real = RealField::new(points);
+            real.analyse(&field);
+            for (k, m) in (0..n0).flat_map(|k| (0..=n1 / 2).map(move |m| (k, m))) {
+                let turn = |j: usize| {
+                    let shares = [j / n1 * k % n0, j % n1 * m % n1].map(|at| at as f64);
+                    Complex::cis(-TAU * (shares[0] / n0 as f64 + shares[1] / n1 as f64))
+                };
+                let sum: Complex<f64> = (0..n0 * n1).map(|j| turn(j) * value(j)).sum();
+                let columns = &real.columns[m / lanes::<f64>()];
+                let found = columns.get(k, m % lanes::<f64>());
+                let off = (found - sum / (n0 * n1) as f64).norm();
+                assert!(off < 1e-14, "mode {k}, {m} of {points:?}: {off}");
+            }
+            field.fill(0.0);
+            real.synthesise(&mut field);
+            for (j, back) in field.iter().enumerate() {
+                assert!((value(j) - back).abs() < 1e-14, "{points:?}");
             }
         }
     }

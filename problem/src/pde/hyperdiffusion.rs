@@ -4,7 +4,7 @@ use super::lines::Scheme;
 use crate::grid::Edge;
 use crate::kit::operator::Operator;
 use crate::kit::system::Hyper;
-use transforms::Complex;
+use num_complex::Complex;
 
 /// Steps `u_t = −κ Δ²u` and, where a diffusivity is negative, the diffusion that hyperdiffusion holds.
 ///

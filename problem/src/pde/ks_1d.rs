@@ -2,10 +2,10 @@
 
 use super::Stepper;
 use super::exponential::Etdrk4;
-use num_traits::ToPrimitive;
+use super::lanes::{Real, narrow};
+use super::real_line::RealLine;
+use num_complex::Complex;
 use std::f64::consts::PI;
-use std::sync::Arc;
-use transforms::{Complex, ComplexToReal, RealToComplex, Transform};
 
 /// Steps `u_t + u u_x + u_xx + u_xxxx = f`, periodic.
 ///
@@ -37,19 +37,18 @@ pub struct Ks1d<T> {
     advection: Vec<T>,
     /// … and F(f); both with the 1/N that the transforms leave out.
     forcing: Vec<T>,
-    forward: Arc<dyn RealToComplex<T>>,
-    inverse: Arc<dyn ComplexToReal<T>>,
+    circle: RealLine<T>,
     /// û, with the 1/N.
     modes: Vec<Complex<T>>,
     /// What one substep adds for the force.
     push: Vec<Complex<T>>,
-    /// Transforms destroy what they read: copies to be destroyed, and their scratch space.
-    values: Vec<T>,
+    /// u²
+    squares: Vec<T>,
+    /// F(u²), or the modes of a stage.
     spectrum: Vec<Complex<T>>,
-    scratch: Vec<Complex<T>>,
 }
 
-impl<T: Transform + ToPrimitive> Ks1d<T> {
+impl<T: Real> Ks1d<T> {
     /// A stepper for fields of `points` values on a circle of circumference `length`. A control
     /// interval is `substeps` steps of `dt` each.
     ///
@@ -60,9 +59,10 @@ impl<T: Transform + ToPrimitive> Ks1d<T> {
         assert!(points > 0, "a circle has points");
         assert!(length > 0.0 && length.is_finite(), "length = {length}");
         assert!(dt > 0.0 && dt < 8.0, "dt = {dt}");
-        let t = |value: f64| T::from_f64(value).expect("floats convert to floats");
-        let (forward, inverse) = (T::real_forward(points), T::real_inverse(points));
-        let count = forward.complex_len();
+        let t = narrow::<T>;
+        let circle = RealLine::new(points);
+        let count = circle.modes();
+        let none = vec![Complex::new(T::zero(), T::zero()); count];
         let wavenumbers = || (0..count).map(|n| 2.0 * PI * n as f64 / length);
         let half_growth = |k: f64| 0.5 * dt * (k.powi(2) - k.powi(4));
         let share = dt / points as f64;
@@ -81,16 +81,11 @@ impl<T: Transform + ToPrimitive> Ks1d<T> {
             forcing: wavenumbers()
                 .map(|k| t(share / (1.0 - half_growth(k))))
                 .collect(),
-            modes: forward.make_output_vec(),
-            push: forward.make_output_vec(),
-            values: forward.make_input_vec(),
-            spectrum: forward.make_output_vec(),
-            scratch: vec![
-                Complex::new(T::zero(), T::zero());
-                forward.get_scratch_len().max(inverse.get_scratch_len())
-            ],
-            forward,
-            inverse,
+            circle,
+            modes: none.clone(),
+            push: none.clone(),
+            squares: vec![T::zero(); points],
+            spectrum: none,
         }
     }
 
@@ -131,11 +126,12 @@ impl<T: Transform + ToPrimitive> Ks1d<T> {
         self.points
     }
 
-    /// Transforms `values` into `spectrum`.
-    fn transform(&mut self) {
-        self.forward
-            .process_with_scratch(&mut self.values, &mut self.spectrum, &mut self.scratch)
-            .expect("buffers of the planned length");
+    /// Makes `spectrum` the modes of u², not normalised.
+    fn square(&mut self, field: &[T]) {
+        for (square, &u) in self.squares.iter_mut().zip(field) {
+            *square = u * u;
+        }
+        self.circle.analyse(&self.squares, &mut self.spectrum);
     }
 
     /// How often to halve a substep for ETDRK4; none if the published scheme will do (or if the field
@@ -160,10 +156,7 @@ impl<T: Transform + ToPrimitive> Ks1d<T> {
         let scheme =
             fast.schemes[halvings].get_or_insert_with(|| Scheme::new(count, points, length, dt));
         for stage in (0..1 << halvings).flat_map(|_| 0..4) {
-            for (square, &u) in self.values.iter_mut().zip(field.iter()) {
-                *square = u * u;
-            }
-            self.transform();
+            self.square(field);
             for n in 0..count {
                 let mode = &scheme.modes[n];
                 let (squared, advection) = (self.spectrum[n], mode.advection);
@@ -192,28 +185,13 @@ impl<T: Transform + ToPrimitive> Ks1d<T> {
                     }
                 };
             }
-            self.synthesise(field);
+            self.circle.synthesise(&self.spectrum, field);
         }
         self.fast = Some(fast);
     }
 
-    /// Brings `spectrum` to the grid.
-    fn synthesise(&mut self, field: &mut [T]) {
-        // These two waves have no sine on the grid.
-        self.spectrum[0].im = T::zero();
-        if self.points.is_multiple_of(2) {
-            self.spectrum[self.points / 2].im = T::zero();
-        }
-        self.inverse
-            .process_with_scratch(&mut self.spectrum, field, &mut self.scratch)
-            .expect("buffers of the planned length");
-    }
-
     fn substep(&mut self, field: &mut [T]) {
-        for (square, &u) in self.values.iter_mut().zip(field.iter()) {
-            *square = u * u;
-        }
-        self.transform();
+        self.square(field);
         for n in 0..self.modes.len() {
             let (u, squared, push) = (self.modes[n], self.spectrum[n], self.push[n]);
             let (linear, advection) = (self.linear[n], self.advection[n]);
@@ -222,13 +200,12 @@ impl<T: Transform + ToPrimitive> Ks1d<T> {
                 linear * u.im + advection * squared.re + push.im,
             );
         }
-        self.spectrum.copy_from_slice(&self.modes);
-        self.synthesise(field);
+        self.circle.synthesise(&self.modes, field);
     }
 }
 
 /// The largest |value|; values that are none do not count.
-fn top_speed<T: Transform + ToPrimitive>(values: &[T]) -> f64 {
+fn top_speed<T: Real>(values: &[T]) -> f64 {
     let size = |z: &T| z.abs().to_f64().unwrap_or(f64::NAN);
     values.iter().map(size).fold(0.0, f64::max)
 }
@@ -280,9 +257,9 @@ struct FastMode<T> {
     advection: T,
 }
 
-impl<T: Transform> Scheme<T> {
+impl<T: Real> Scheme<T> {
     fn new(count: usize, points: usize, length: f64, dt: f64) -> Self {
-        let t = |value: f64| T::from_f64(value).expect("floats convert to floats");
+        let t = narrow::<T>;
         let mode = |n: usize| {
             let k = 2.0 * PI * n as f64 / length;
             let etd = Etdrk4::new(dt * (k.powi(2) - k.powi(4)), dt);
@@ -300,12 +277,11 @@ impl<T: Transform> Scheme<T> {
     }
 }
 
-impl<T: Transform + ToPrimitive> Stepper<T> for Ks1d<T> {
+impl<T: Real> Stepper<T> for Ks1d<T> {
     fn step(&mut self, field: &mut [T], force: &[T]) {
         let n = self.points;
         assert!(field.len() == n && force.len() == n, "{n} grid points");
-        self.values.copy_from_slice(force);
-        self.transform();
+        self.circle.analyse(force, &mut self.spectrum);
         for ((push, f), &factor) in (self.push.iter_mut().zip(&self.spectrum)).zip(&self.forcing) {
             *push = f.scale(factor);
         }
@@ -316,8 +292,7 @@ impl<T: Transform + ToPrimitive> Stepper<T> for Ks1d<T> {
             }
         }
         let strongest = top_speed(force);
-        self.values.copy_from_slice(field);
-        self.transform();
+        self.circle.analyse(field, &mut self.spectrum);
         for (mode, u) in self.modes.iter_mut().zip(&self.spectrum) {
             *mode = u.scale(normal);
         }

@@ -8,13 +8,14 @@
 //! There are sums, differences and products, each rounded by itself: a machine that could add to a
 //! product before it is rounded does not, so that all machines compute the same bits.
 
-use num_traits::Float;
-use pulp::Simd;
+use num_complex::Complex;
+use num_traits::{Float, FromPrimitive};
+use pulp::{Arch, Simd};
+use std::fmt::Debug;
 use std::ops::{Add, Mul, Sub};
-use transforms::{Complex, Transform};
 
 /// The precision of a field: `f32` or `f64`.
-pub trait Real: Float + Transform {
+pub trait Real: Float + FromPrimitive + Debug + Send + Sync + 'static {
     #[doc(hidden)]
     type Vector<S: Simd>: Copy;
     #[doc(hidden)]
@@ -67,13 +68,23 @@ real!(f32: f32s, as_simd_f32s, as_mut_simd_f32s, splat_f32s, add_f32s, sub_f32s,
 real!(f64: f64s, as_simd_f64s, as_mut_simd_f64s, splat_f64s, add_f64s, sub_f64s, mul_f64s);
 
 /// The number in the precision of the field.
-pub(super) fn narrow<T: Transform>(value: f64) -> T {
+pub(super) fn narrow<T: Real>(value: f64) -> T {
     T::from_f64(value).expect("floats convert to floats")
 }
 
 /// Lanes in one vector of `S`.
 pub(super) const fn width<T: Real, S: Simd>() -> usize {
     size_of::<T::Vector<S>>() / size_of::<T>()
+}
+
+/// The widest vectors of this machine.
+#[inline(always)]
+pub(super) fn arch() -> Arch {
+    #[cfg(test)]
+    if let Some(arch) = tests::CHOSEN.get() {
+        return arch;
+    }
+    Arch::new()
 }
 
 /// Lanes in one vector of this machine.
@@ -85,7 +96,7 @@ pub(super) fn lanes<T: Real>() -> usize {
             width::<T, S>()
         }
     }
-    pulp::Arch::new().dispatch(Ask::<T>(std::marker::PhantomData))
+    arch().dispatch(Ask::<T>(std::marker::PhantomData))
 }
 
 /// One real number per lane.
@@ -197,7 +208,9 @@ impl<T: Real, S: Simd> Mul<Wide<T, S>> for WideComplex<T, S> {
     }
 }
 
-/// Numbers that begin on a cache line, so that no vector straddles two.
+/// Numbers that begin on a cache line, so that no vector straddles two. (Those of a clone may: that
+/// costs time, nothing else.)
+#[derive(Clone)]
 pub(super) struct Aligned<T> {
     values: Vec<T>,
     start: usize,
@@ -245,6 +258,7 @@ impl<T: Real> Table<T> {
 }
 
 /// Complex lines of some length, one per lane.
+#[derive(Clone)]
 pub(super) struct Lines<T> {
     values: Aligned<T>,
     lanes: usize,
@@ -252,7 +266,15 @@ pub(super) struct Lines<T> {
 
 impl<T: Real> Lines<T> {
     pub fn zeros(length: usize) -> Self {
-        let lanes = lanes::<T>();
+        Self::of_lanes(lanes::<T>(), length)
+    }
+
+    /// A single line, for vectors of one lane.
+    pub fn single(length: usize) -> Self {
+        Self::of_lanes(1, length)
+    }
+
+    fn of_lanes(lanes: usize, length: usize) -> Self {
         Self {
             values: Aligned::zeros(length * 2 * lanes),
             lanes,
@@ -293,6 +315,13 @@ impl<T: Real> Lines<T> {
         (at[0], at[self.lanes]) = (value.re, value.im);
     }
 
+    /// Takes over all positions that `other` has too.
+    pub fn copy_from(&mut self, other: &Self) {
+        for (to, from) in (self.values.values_mut().iter_mut()).zip(other.values.values()) {
+            *to = *from;
+        }
+    }
+
     #[inline(always)]
     pub fn clear(&mut self, positions: std::ops::Range<usize>) {
         let range = 2 * self.lanes * positions.start..2 * self.lanes * positions.end;
@@ -303,19 +332,27 @@ impl<T: Real> Lines<T> {
 /// One complex number per position and lane: \[real or imaginary]\[lane].
 pub(super) type Numbers<T, const L: usize> = [[T; L]; 2];
 
-/// Exchanges lanes and positions: lane r of result c is lane c of input r.
-///
-/// From memory to memory, which compilers turn into shuffles of whole vectors.
-#[inline(always)]
-pub(super) fn transpose<T: Real, const L: usize>(
-    from: &[Numbers<T, L>; L],
-    to: &mut [Numbers<T, L>; L],
-) {
-    for part in 0..2 {
-        for r in 0..L {
-            for c in 0..L {
-                to[c][part][r] = from[r][part][c];
-            }
-        }
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Vectors to use instead of the widest.
+        pub static CHOSEN: Cell<Option<Arch>> = const { Cell::new(None) };
+    }
+
+    /// What `work` gives with each kind of vectors that this machine has, the widest first.
+    pub fn with_all_vectors<A>(work: impl Fn() -> A) -> Vec<A> {
+        let mut kinds = vec![Arch::new(), Arch::Scalar];
+        #[cfg(target_arch = "x86_64")]
+        kinds.extend(pulp::x86::V3::try_new().map(Arch::V3));
+        let with = |arch| {
+            CHOSEN.set(Some(arch));
+            work()
+        };
+        let all = kinds.into_iter().map(with).collect();
+        CHOSEN.set(None);
+        all
     }
 }

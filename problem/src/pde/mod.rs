@@ -19,9 +19,12 @@ pub mod ks_1d;
 pub mod ks_2d;
 mod lanes;
 pub mod lines;
+mod real_line;
 mod spectral;
 pub mod tridiagonal;
 pub mod turbulence_2d;
+
+pub(crate) use batch_fft::transform_lines;
 
 pub use advection_diffusion_2d::AdvectionDiffusion2d;
 pub use density_2d::Density2d;

@@ -12,10 +12,8 @@
 
 use super::Stepper;
 use super::fourier::{Columns, Plans, RealField, Resolution, Rows, for_each, portions};
-use super::lanes::{Lines, Real, WideComplex};
-use num_traits::Zero;
-use pulp::{Arch, Simd, WithSimd};
-use transforms::Complex;
+use super::lanes::{Lines, Real, WideComplex, arch};
+use pulp::{Simd, WithSimd};
 
 /// What one equation adds to the driver.
 pub(super) trait Equation<T: Real>: Send + Sync {
@@ -82,15 +80,14 @@ pub(super) trait Product<T: Real>: Send + Sync + Sized {
 }
 
 /// z².
-pub(super) struct Square<T>(Rows<T>);
+pub(super) struct Square<T>(Rows<T, 1>);
 
 impl<T: Real> Product<T> for Square<T> {
     const REAL: bool = false;
 
     fn all(plans: &Plans<T>) -> Vec<Self> {
-        let mut rows = Rows::all(plans);
-        rows.retain(|group| group.first < plans.resolution.grid[0]);
-        rows.into_iter().map(Self).collect()
+        let groups = Rows::all(plans).into_iter();
+        groups.map(|[rows]| Self(rows)).collect()
     }
 
     #[inline(always)]
@@ -120,16 +117,14 @@ impl<T: Real> Product<T> for Square<T> {
     }
 }
 
-/// |z|², of two groups of rows: real products travel in pairs.
-pub(super) struct SquareModulus<T>([Rows<T>; 2]);
+/// |z|², of two groups of rows: real products travel in pairs of neighbours.
+pub(super) struct SquareModulus<T>([Rows<T, 2>; 2]);
 
 impl<T: Real> Product<T> for SquareModulus<T> {
     const REAL: bool = true;
 
     fn all(plans: &Plans<T>) -> Vec<Self> {
-        let mut rows = Rows::all(plans).into_iter();
-        let pair = || Some(Self([rows.next()?, rows.next()?]));
-        std::iter::from_fn(pair).collect()
+        Rows::all(plans).into_iter().map(Self).collect()
     }
 
     #[inline(always)]
@@ -170,7 +165,6 @@ pub(super) struct Driver<T: Real, E: Equation<T>> {
     pub equation: E,
     plans: Plans<T>,
     real: RealField<T>,
-    spectrum: Vec<Complex<T>>,
     groups: Vec<Group<T, E::Modes>>,
     rows: Vec<E::Product>,
     substeps: usize,
@@ -192,7 +186,6 @@ impl<T: Real, E: Equation<T>> Driver<T, E> {
         Self {
             groups: Columns::all(&plans).into_iter().map(group).collect(),
             rows: E::Product::all(&plans),
-            spectrum: vec![Complex::zero(); real.modes()],
             plans,
             real,
             equation,
@@ -208,13 +201,13 @@ impl<T: Real, E: Equation<T>> Driver<T, E> {
             field.len() == points && force.len() == points,
             "{n0} × {n1} grid points"
         );
-        self.real.analyse(force, &mut self.spectrum);
-        for Group { columns, force, .. } in &mut self.groups {
-            columns.pick(&self.spectrum, n0, force);
+        self.real.analyse(force);
+        for (group, modes) in self.groups.iter_mut().zip(&self.real.columns) {
+            group.force.copy_from(modes);
         }
-        self.real.analyse(field, &mut self.spectrum);
-        for Group { columns, start, .. } in &mut self.groups {
-            columns.pick(&self.spectrum, n0, start);
+        self.real.analyse(field);
+        for (group, modes) in self.groups.iter_mut().zip(&self.real.columns) {
+            group.start.copy_from(modes);
         }
         if portions > 1 {
             // One trip into the pool instead of one for every phase of every stage.
@@ -242,7 +235,7 @@ impl<T: Real, E: Equation<T>> Driver<T, E> {
             groups,
             ..
         } = self;
-        let arch = Arch::new();
+        let arch = arch();
         for_each(groups, portions, &|group| {
             arch.dispatch(Depart {
                 equation,
@@ -261,7 +254,7 @@ impl<T: Real, E: Equation<T>> Driver<T, E> {
             rows,
             ..
         } = self;
-        let arch = Arch::new();
+        let arch = arch();
         for_each(rows, portions, &|rows| {
             arch.dispatch(Multiply {
                 rows,
@@ -282,11 +275,10 @@ impl<T: Real, E: Equation<T>> Driver<T, E> {
 
     /// Brings some of the groups' modes to the grid.
     pub fn put(&mut self, field: &mut [T], of: impl Fn(&Group<T, E::Modes>) -> &Lines<T>) {
-        let [n0, _] = self.plans.resolution.points;
-        for group in &self.groups {
-            group.columns.put(&mut self.spectrum, n0, of(group));
+        for (group, modes) in self.groups.iter().zip(&mut self.real.columns) {
+            modes.copy_from(of(group));
         }
-        self.real.synthesise(&mut self.spectrum, field);
+        self.real.synthesise(field);
     }
 }
 
@@ -355,5 +347,46 @@ impl<T: Real, E: Equation<T>> WithSimd for Evaluate<'_, T, E> {
         E::Product::receive(simd, &mut group.columns, rows, plans);
         equation.advance(simd, group, number, plans);
         equation.send(simd, group, plans);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lanes::tests::with_all_vectors;
+    use super::super::{Ks2d, Real, Stepper, Turbulence2d, ks_2d::Stages};
+
+    /// Two steps of a rough field, widened, which keeps its bits apart.
+    fn stepped<T: Real>(points: [usize; 2], mut stepper: impl Stepper<T>) -> Vec<u64> {
+        let noise = |j: usize| T::from_usize((j + 1) * (j + 7) % 101).unwrap().sqrt();
+        let mut field: Vec<T> = (0..points[0] * points[1]).map(noise).collect();
+        let force: Vec<T> = field.iter().rev().copied().collect();
+        (0..2).for_each(|_| stepper.step(&mut field, &force));
+        (field.iter())
+            .map(|z| z.to_f64().unwrap())
+            .inspect(|z| assert!(z.is_finite()))
+            .map(f64::to_bits)
+            .collect()
+    }
+
+    fn same_bits<T: Real>(points: [usize; 2], substeps: usize) {
+        let flow = || stepped::<T>(points, Turbulence2d::new(points, 5e-4, 1e-3, substeps, 1.0));
+        let flame = || {
+            let stepper = Ks2d::new(points, 8.0, 1e-3, substeps, Stages::Proper);
+            stepped::<T>(points, stepper)
+        };
+        for found in [with_all_vectors(flow), with_all_vectors(flame)] {
+            assert!(found.iter().all(|bits| *bits == found[0]), "{points:?}");
+        }
+    }
+
+    /// Without substeps, those of the transforms alone.
+    #[test]
+    fn vectors_of_any_width_give_the_same_bits() {
+        for points in [[64, 64], [24, 18], [15, 14], [7, 33], [2, 3]] {
+            for substeps in [0, 2] {
+                same_bits::<f64>(points, substeps);
+                same_bits::<f32>(points, substeps);
+            }
+        }
     }
 }

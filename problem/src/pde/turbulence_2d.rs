@@ -272,9 +272,9 @@ pub fn largest_stable_dt(points: [usize; 2], viscosity: f64, speed: f64) -> f64 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use num_complex::Complex;
     use proptest::prelude::*;
     use std::f64::consts::TAU;
-    use transforms::Complex;
 
     /// Values of `f(x, y)` on the grid.
     fn field([n0, n1]: [usize; 2], f: impl Fn(f64, f64) -> f64) -> Vec<f64> {

@@ -10,15 +10,15 @@
 use crate::coefficient::{Coefficient, NOTHING_ELSE, published};
 use crate::grid::{Edge, Grid};
 use crate::pde::turbulence_2d::{AS_PUBLISHED_ADVECTION, largest_stable_dt};
-use crate::pde::{Stepper, Turbulence2d};
+use crate::pde::{Stepper, Turbulence2d, transform_lines};
 use crate::{
     Actuation, Cells, Drives, Episode, ErrorSensing, Headline, LossWeights, Problem, Proportional,
     Records, Scoring, Sensing, TestSet, Variant,
 };
+use num_complex::Complex;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
-use transforms::{Complex, Transform};
 
 /// Viscosity ν (paper), unless it is changed.
 pub const VISCOSITY: f64 = 5e-4;
@@ -234,13 +234,12 @@ fn random_vorticity(rng: &mut impl Rng) -> Vec<f64> {
         .map(|j| 0.5 * modes[j].norm_sqr() / (square(j) * std::f64::consts::TAU.powi(2)))
         .sum();
     let scale = (ENERGY / energy).sqrt();
-    let transform = f64::inverse(GRID);
-    transform.process(&mut modes);
+    transform_lines(&mut modes, GRID, true);
     // Columns become rows; they may stay so, because the spectrum does not know directions.
     let mut modes: Vec<Complex<f64>> = (0..GRID * GRID)
         .map(|j| modes[j % GRID * GRID + j / GRID])
         .collect();
-    transform.process(&mut modes);
+    transform_lines(&mut modes, GRID, true);
     modes.iter().map(|w| scale * w.re).collect()
 }
 
