@@ -5,6 +5,10 @@
 //! nothing to shuffle. The algorithm is Stockham's: every pass splits off one factor of the length
 //! and writes in such an order that the last one leaves the result sorted.
 
+mod one_line;
+
+pub(super) use one_line::LinePlan;
+
 use super::lanes::{Lines, Real, Stored, Wide, WideComplex, arch, lanes, narrow};
 use num_complex::Complex;
 use pulp::{Simd, WithSimd};
@@ -30,8 +34,7 @@ struct Factor<T> {
 impl<T: Real> Factor<T> {
     #[inline(always)]
     fn times<S: Simd>(self, simd: S, value: WideComplex<T, S>) -> WideComplex<T, S> {
-        let [re, im] = [Wide::splat(simd, self.re), Wide::splat(simd, self.im)];
-        WideComplex::new(value.re * re - value.im * im, value.re * im + value.im * re)
+        value * WideComplex::new(Wide::splat(simd, self.re), Wide::splat(simd, self.im))
     }
 }
 
@@ -142,6 +145,30 @@ impl<T: Real> Plan<T> {
             spare,
         });
     }
+
+    /// The passes from that number on.
+    #[inline(always)]
+    fn passes_from<S: Simd>(
+        &self,
+        first: usize,
+        simd: S,
+        lines: &mut Lines<T>,
+        spare: &mut Lines<T>,
+    ) {
+        for (number, pass) in self.passes.iter().enumerate().skip(first) {
+            let from = &lines.wide::<S>()[..self.length];
+            let to = &mut spare.wide_mut::<S>()[..self.length];
+            match (self.inverse, self.blank) {
+                (true, true) if number == 0 => pass.spread_outer_thirds(simd, from, to),
+                (false, true) if number + 1 == self.passes.len() => {
+                    pass.keep_outer_thirds(simd, from, to);
+                }
+                (true, _) => pass.run::<S, true>(simd, from, to),
+                (false, _) => pass.run::<S, false>(simd, from, to),
+            }
+            std::mem::swap(lines, spare);
+        }
+    }
 }
 
 /// Replaces complex lines of `length` values, which stand one after the other, by their transforms, not
@@ -179,20 +206,7 @@ impl<T: Real> WithSimd for Run<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { plan, lines, spare } = self;
-        for (number, pass) in plan.passes.iter().enumerate() {
-            let from = &lines.wide::<S>()[..plan.length];
-            let to = &mut spare.wide_mut::<S>()[..plan.length];
-            match (plan.inverse, plan.blank) {
-                (true, true) if number == 0 => pass.spread_outer_thirds(simd, from, to),
-                (false, true) if number + 1 == plan.passes.len() => {
-                    pass.keep_outer_thirds(simd, from, to);
-                }
-                (true, _) => pass.run::<S, true>(simd, from, to),
-                (false, _) => pass.run::<S, false>(simd, from, to),
-            }
-            std::mem::swap(lines, spare);
-        }
+        self.plan.passes_from(0, simd, self.lines, self.spare);
     }
 }
 

@@ -20,7 +20,9 @@
 //! on the way then saves reversing the column.
 
 use super::batch_fft::Plan;
-use super::lanes::{Lines, Numbers, Real, Wide, WideComplex, arch, lanes, narrow, width};
+use super::lanes::{
+    Lines, Numbers, Real, Wide, WideComplex, arch, lanes, narrow, width, with_lanes,
+};
 use pulp::{Simd, WithSimd};
 use std::f64::consts::TAU;
 use std::ops::Range;
@@ -139,20 +141,6 @@ impl<T: Real> Plans<T> {
     fn padded_rows(&self) -> usize {
         self.resolution.grid[0].next_multiple_of(2 * lanes::<T>())
     }
-}
-
-/// Calls `$function` with the lanes of a vector as its last type argument.
-macro_rules! with_lanes {
-    ($T:ty, $S:ty, $object:ident.$method:ident($($argument:expr),*)) => {
-        match width::<$T, $S>() {
-            1 => $object.$method::<1>($($argument),*),
-            2 => $object.$method::<2>($($argument),*),
-            4 => $object.$method::<4>($($argument),*),
-            8 => $object.$method::<8>($($argument),*),
-            16 => $object.$method::<16>($($argument),*),
-            lanes => unreachable!("vectors of {lanes} lanes"),
-        }
-    };
 }
 
 /// A group of columns of the half spectrum, along axis 0.

@@ -99,6 +99,21 @@ pub(super) fn lanes<T: Real>() -> usize {
     arch().dispatch(Ask::<T>(std::marker::PhantomData))
 }
 
+/// Calls `$function` with the lanes of a vector as its last type argument.
+macro_rules! with_lanes {
+    ($T:ty, $S:ty, $object:ident.$method:ident($($argument:expr),*)) => {
+        match width::<$T, $S>() {
+            1 => $object.$method::<1>($($argument),*),
+            2 => $object.$method::<2>($($argument),*),
+            4 => $object.$method::<4>($($argument),*),
+            8 => $object.$method::<8>($($argument),*),
+            16 => $object.$method::<16>($($argument),*),
+            lanes => unreachable!("vectors of {lanes} lanes"),
+        }
+    };
+}
+pub(super) use with_lanes;
+
 /// One real number per lane.
 pub(super) struct Wide<T: Real, S: Simd> {
     simd: S,
@@ -205,6 +220,17 @@ impl<T: Real, S: Simd> Mul<Wide<T, S>> for WideComplex<T, S> {
     #[inline(always)]
     fn mul(self, factor: Wide<T, S>) -> Self {
         Self::new(self.re * factor, self.im * factor)
+    }
+}
+
+impl<T: Real, S: Simd> Mul for WideComplex<T, S> {
+    type Output = Self;
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        Self::new(
+            self.re * other.re - self.im * other.im,
+            self.re * other.im + self.im * other.re,
+        )
     }
 }
 

@@ -1,9 +1,8 @@
 //! Fourier transforms of one real line.
 
-use super::batch_fft::Plan;
-use super::lanes::{Lines, Real, narrow};
+use super::batch_fft::LinePlan;
+use super::lanes::{Real, narrow};
 use num_complex::Complex;
-use pulp::Scalar;
 use std::f64::consts::TAU;
 
 /// Real values to and from the first half of their modes, not normalised:
@@ -22,12 +21,11 @@ use std::f64::consts::TAU;
 #[derive(Clone)]
 pub(super) struct RealLine<T> {
     points: usize,
-    forward: Plan<T>,
-    inverse: Plan<T>,
+    forward: LinePlan<T>,
+    inverse: LinePlan<T>,
     /// Wᵏ for k ≤ h/2.
     turns: Vec<Complex<T>>,
-    line: Lines<T>,
-    spare: Lines<T>,
+    line: Vec<Complex<T>>,
 }
 
 impl<T: Real> RealLine<T> {
@@ -42,11 +40,10 @@ impl<T: Real> RealLine<T> {
         };
         Self {
             points,
-            forward: Plan::new(length, false, length),
-            inverse: Plan::new(length, true, length),
+            forward: LinePlan::new(length, false),
+            inverse: LinePlan::new(length, true),
             turns: (0..=points / 4).map(turn).collect(),
-            line: Lines::single(length),
-            spare: Lines::single(length),
+            line: vec![Complex::new(T::zero(), T::zero()); length],
         }
     }
 
@@ -57,65 +54,61 @@ impl<T: Real> RealLine<T> {
 
     /// Makes `modes` those of `values`.
     pub fn analyse(&mut self, values: &[T], modes: &mut [Complex<T>]) {
-        let line = self.line.numbers_mut();
+        let line = &mut self.line;
         if !self.points.is_multiple_of(2) {
             for (at, &x) in line.iter_mut().zip(values) {
-                *at = [[x], [T::zero()]];
+                *at = x.into();
             }
-            self.forward.run(Scalar, &mut self.line, &mut self.spare);
-            for (mode, &[[re], [im]]) in modes.iter_mut().zip(self.line.numbers()) {
-                *mode = Complex::new(re, im);
-            }
-            return;
+            self.forward.run(line);
+            return modes.copy_from_slice(&line[..modes.len()]);
         }
         for (at, &[even, odd]) in line.iter_mut().zip(values.as_chunks().0) {
-            *at = [[even], [odd]];
+            *at = Complex::new(even, odd);
         }
-        self.forward.run(Scalar, &mut self.line, &mut self.spare);
-        let (line, h) = (self.line.numbers(), self.points / 2);
-        let [[re], [im]] = line[0];
-        modes[0] = Complex::new(re + im, T::zero());
-        modes[h] = Complex::new(re - im, T::zero());
+        self.forward.run(line);
+        let (h, first) = (line.len(), line[0]);
+        modes[0] = (first.re + first.im).into();
+        modes[h] = (first.re - first.im).into();
         let half = narrow::<T>(0.5);
         for k in 1..=h / 2 {
-            let ([[re], [im]], [[other_re], [other_im]]) = (line[k], line[h - k]);
-            let even = Complex::new(re + other_re, im - other_im).scale(half);
-            let odd = Complex::new(im + other_im, other_re - re).scale(half) * self.turns[k];
-            modes[k] = even + odd;
-            modes[h - k] = (even - odd).conj();
+            let (mode, other) = (line[k], line[h - k].conj());
+            let (sum, difference) = ((mode + other).scale(half), (mode - other).scale(half));
+            let odd = Complex::new(difference.im, -difference.re) * self.turns[k];
+            modes[k] = sum + odd;
+            modes[h - k] = (sum - odd).conj();
         }
     }
 
     /// Makes `values` those of `modes`. The first mode, and the last one of an even number of points,
     /// have no imaginary part: what stands there is not read.
     pub fn synthesise(&mut self, modes: &[Complex<T>], values: &mut [T]) {
-        let line = self.line.numbers_mut();
+        let line = &mut self.line;
         if !self.points.is_multiple_of(2) {
-            line[0] = [[modes[0].re], [T::zero()]];
+            line[0] = modes[0].re.into();
             for (k, mode) in modes.iter().enumerate().skip(1) {
-                line[k] = [[mode.re], [mode.im]];
-                line[self.points - k] = [[mode.re], [-mode.im]];
+                line[k] = *mode;
+                line[self.points - k] = mode.conj();
             }
-            self.inverse.run(Scalar, &mut self.line, &mut self.spare);
-            for (x, &[[re], _]) in values.iter_mut().zip(self.line.numbers()) {
-                *x = re;
+            self.inverse.run(line);
+            for (x, z) in values.iter_mut().zip(line) {
+                *x = z.re;
             }
             return;
         }
         // 2 E + 2i O: the transform of half the length leaves out that 2.
-        let h = self.points / 2;
+        let h = line.len();
         let (first, last) = (modes[0].re, modes[h].re);
-        line[0] = [[first + last], [first - last]];
+        line[0] = Complex::new(first + last, first - last);
         for k in 1..=h / 2 {
             let (mode, other) = (modes[k], modes[h - k].conj());
             let (even, odd) = (mode + other, (mode - other) * self.turns[k].conj());
-            line[k] = [[even.re - odd.im], [even.im + odd.re]];
-            line[h - k] = [[even.re + odd.im], [odd.re - even.im]];
+            line[k] = Complex::new(even.re - odd.im, even.im + odd.re);
+            line[h - k] = Complex::new(even.re + odd.im, odd.re - even.im);
         }
-        self.inverse.run(Scalar, &mut self.line, &mut self.spare);
+        self.inverse.run(line);
         let (pairs, _) = values.as_chunks_mut();
-        for (pair, &[[even], [odd]]) in pairs.iter_mut().zip(self.line.numbers()) {
-            *pair = [even, odd];
+        for (pair, z) in pairs.iter_mut().zip(line) {
+            *pair = [z.re, z.im];
         }
     }
 }
