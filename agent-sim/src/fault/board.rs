@@ -2,7 +2,6 @@
 
 use super::{Act, Descriptor, Group, Parameter, Presence, Sort, When, Whom};
 use crate::rig::{Node, Payload};
-use node_link::{BoardError, EmulatedBoard};
 
 /// How something is done to a board, not to a simulation of one.
 pub struct BoardFault {
@@ -33,7 +32,7 @@ pub static KILL: Descriptor = Descriptor {
     caption: |_| "killed".to_owned(),
     act: Act::Board(BoardFault {
         needs_emulator: true,
-        begin: |node, _| power(node, EmulatedBoard::kill),
+        begin: |node, _| node.kill(),
         end: |_| (),
     }),
 };
@@ -49,11 +48,8 @@ pub static HANG: Descriptor = Descriptor {
     caption: |fault| fault.lasting("hung", "hung for a while"),
     act: Act::Board(BoardFault {
         needs_emulator: true,
-        begin: |node, _| power(node, EmulatedBoard::hang),
-        end: |node| {
-            power(node, EmulatedBoard::resume);
-            node.await_answer();
-        },
+        begin: |node, _| node.hang(),
+        end: Node::resume,
     }),
 };
 
@@ -69,21 +65,14 @@ pub static RESTART: Descriptor = Descriptor {
     act: Act::Board(BoardFault {
         needs_emulator: true,
         begin: |node, deed| {
-            power(node, EmulatedBoard::kill);
+            node.kill();
             if !deed.ends {
-                restart(node);
+                node.restart();
             }
         },
-        end: restart,
+        end: Node::restart,
     }),
 };
-
-fn restart(node: &mut Node) {
-    let restarted = node.board.as_mut().map(EmulatedBoard::restart);
-    node.diary.restarts += 1;
-    must(node, RESTART.name, restarted);
-    node.await_answer();
-}
 
 /// The cable is pulled in the middle of a frame, and plugged in again at the fault's end.
 pub static CUT: Descriptor = Descriptor {
@@ -96,8 +85,8 @@ pub static CUT: Descriptor = Descriptor {
     caption: |fault| fault.lasting("cut off", "cut off for a while"),
     act: Act::Board(BoardFault {
         needs_emulator: false,
-        begin: |node, _| node.plug.pull(),
-        end: mend,
+        begin: |node, _| node.pull_cable(),
+        end: Node::mend_cable,
     }),
 };
 
@@ -112,15 +101,10 @@ pub static FLOOD: Descriptor = Descriptor {
     caption: |_| "flooded with noise".to_owned(),
     act: Act::Board(BoardFault {
         needs_emulator: false,
-        begin: |node, _| node.plug.flood(),
-        end: mend,
+        begin: |node, _| node.flood(),
+        end: Node::mend_cable,
     }),
 };
-
-fn mend(node: &mut Node) {
-    node.plug.mend();
-    node.await_answer();
-}
 
 /// The board is reset while it writes a policy to its flash.
 pub static BROWNOUT: Descriptor = Descriptor {
@@ -133,14 +117,7 @@ pub static BROWNOUT: Descriptor = Descriptor {
     caption: |_| "reset while writing flash".to_owned(),
     act: Act::Board(BoardFault {
         needs_emulator: true,
-        begin: |node, _| {
-            if let Err(error) = node.begin_upload() {
-                node.note(format!("no upload to interrupt: {error}"));
-            }
-            let reset = node.board.as_mut().map(EmulatedBoard::reset);
-            must(node, BROWNOUT.name, reset);
-            node.await_answer();
-        },
+        begin: |node, _| node.brown_out(),
         end: |_| (),
     }),
 };
@@ -169,15 +146,3 @@ pub static FLASH: Descriptor = Descriptor {
         end: |_| (),
     }),
 };
-
-fn power(node: &mut Node, act: impl FnOnce(&mut EmulatedBoard)) {
-    if let Some(board) = &mut node.board {
-        act(board);
-    }
-}
-
-fn must(node: &mut Node, name: &str, done: Option<Result<(), BoardError>>) {
-    if let Some(Err(error)) = done {
-        node.note(format!("{name} failed: {error}"));
-    }
-}

@@ -427,11 +427,7 @@ pub static STACK: Quantity = Quantity {
             let Some(rig) = now.rig.filter(|_| now.snapshot.step == last) else {
                 return 0.0;
             };
-            let used = rig.statuses().into_iter().flatten().map(|status| {
-                let counters = status.counters;
-                f64::from(counters.stack_used) / f64::from(counters.stack_size.max(1))
-            });
-            used.fold(0.0, f64::max)
+            rig.stack_shares().into_iter().fold(0.0, f64::max)
         })
     },
 };

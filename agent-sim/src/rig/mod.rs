@@ -15,12 +15,15 @@ mod address;
 mod cable;
 mod diary;
 mod link;
+mod link_kind;
+mod mishap;
 mod node;
 mod recent;
 
-pub use address::{BAUD, BadLink, Boards, LinkKind};
+pub use address::{BAUD, BadLink, Boards};
 pub use diary::{Diary, Event, State};
 pub use link::BoardLink;
+pub use link_kind::LinkKind;
 pub use node::{Node, Payload, cause};
 
 use crate::fault::{Deed, Fault, Who, draw_count};
@@ -362,6 +365,15 @@ impl Rig {
     /// How the nodes that answer say they are, by board.
     pub fn statuses(&self) -> Vec<Option<NodeStatus>> {
         waiting(&self.nodes, |_, node| lock(node).status())
+    }
+
+    /// The largest share of its stack that each board which answers has used.
+    pub fn stack_shares(&self) -> Vec<f64> {
+        let shares = self.statuses().into_iter().flatten().map(|status| {
+            let counters = status.counters;
+            f64::from(counters.stack_used) / f64::from(counters.stack_size.max(1))
+        });
+        shares.collect()
     }
 
     /// The lines that nodes have logged since last asked, each with its node's name.

@@ -63,8 +63,8 @@ pub struct Node {
     pub kind: LinkKind,
     /// What became of it.
     pub diary: Diary,
-    pub(crate) board: Option<EmulatedBoard>,
-    pub(crate) plug: Plug,
+    pub(super) board: Option<EmulatedBoard>,
+    pub(super) plug: Plug,
     pub(super) log: Option<Follower>,
     /// Bytes of the log that have been looked at.
     log_read: u64,
@@ -510,7 +510,7 @@ impl Node {
 
     /// In lock-step: waits until a board that has its power or its cable back answers, but not for
     /// ever. What it cost until now was our doing.
-    pub(crate) fn await_answer(&mut self) {
+    pub(super) fn await_answer(&mut self) {
         if !self.pace.is_lock_step() || self.contact == Contact::GivenUp {
             return;
         }
@@ -533,7 +533,7 @@ impl Node {
     }
 
     /// Writes half of a policy to the node's flash, without waiting for the last answer.
-    pub(crate) fn begin_upload(&mut self) -> Result<(), SessionError> {
+    pub(super) fn begin_upload(&mut self) -> Result<(), SessionError> {
         let patience = self.pace.patience;
         let (Some(session), Some(payload)) = (&mut self.session, &self.payload) else {
             return Ok(());
