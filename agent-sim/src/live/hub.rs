@@ -1,10 +1,12 @@
 //! Between the loop and its viewers.
 
 use super::{Command, Frame};
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use tokio::sync::{mpsc, watch};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, watch};
 
 /// Commands that wait for the loop, at most.
 const QUEUE: usize = 256;
@@ -22,6 +24,19 @@ pub struct Order {
 /// The loop's end of the queue.
 pub type Orders = Receiver<Order>;
 
+/// How the loop waits for commands.
+pub trait Ear {
+    /// The next command, if one comes in that time.
+    fn hear(&self, wait: Duration) -> impl Future<Output = Result<Order, RecvTimeoutError>>;
+}
+
+/// Waits in the call: its future is always ready.
+impl Ear for Orders {
+    fn hear(&self, wait: Duration) -> impl Future<Output = Result<Order, RecvTimeoutError>> {
+        ready(self.recv_timeout(wait))
+    }
+}
+
 /// The newest of everything that viewers are shown. Nothing here waits for anybody.
 pub struct Hub {
     /// What does not change from step to step: the problem, the colours.
@@ -32,6 +47,8 @@ pub struct Hub {
     agent: watch::Sender<Arc<str>>,
     frame: watch::Sender<Option<Arc<Frame>>>,
     orders: SyncSender<Order>,
+    /// Rings with every command.
+    bell: Notify,
     viewers: AtomicUsize,
 }
 
@@ -59,6 +76,7 @@ impl Hub {
             agent: nothing(),
             frame: watch::Sender::new(None),
             orders,
+            bell: Notify::new(),
             viewers: AtomicUsize::new(0),
         };
         (Arc::new(hub), queue)
@@ -106,10 +124,18 @@ impl Hub {
 
     /// Hands a command to the loop; says why not if it cannot be.
     pub fn order(&self, order: Order) -> Result<(), &'static str> {
-        self.orders.try_send(order).map_err(|error| match error {
+        let handed = self.orders.try_send(order);
+        self.bell.notify_one();
+        handed.map_err(|error| match error {
             TrySendError::Full(_) => "too many commands at once; this one was dropped",
             TrySendError::Disconnected(_) => "the run is over",
         })
+    }
+
+    /// Until a command comes, or at once if one came since this was last waited for: for a loop that
+    /// cannot wait on its queue.
+    pub async fn ordered(&self) {
+        self.bell.notified().await;
     }
 }
 

@@ -6,7 +6,8 @@
 //!    scenario is what was seen, bit for bit. Boards cannot be taken back: what is done to them is done.
 //! 2. [`Hub`] stands between the loop and its viewers. It holds the newest frame and nothing older: a slow
 //!    viewer misses frames and slows nobody.
-//! 3. [`serve`] is the web server: the page, and a WebSocket for each viewer.
+//! 3. [`attend`] sees to one viewer, at the other end of any [`Line`]. [`serve`] is the web server: the page,
+//!    and a WebSocket for each viewer.
 //! 4. [`Frame`] is what goes over it.
 //! 5. [`Broadcast`] shows a run that somebody else drives, to be looked at only.
 
@@ -19,8 +20,10 @@ mod lens;
 pub mod play;
 mod scene;
 pub mod serve;
+mod viewer;
 
 pub use broadcast::Broadcast;
 pub use command::{Command, Paint};
 pub use frame::{Frame, Raster};
-pub use hub::{Hub, Order, Orders, Seat};
+pub use hub::{Ear, Hub, Order, Orders, Seat};
+pub use viewer::{Gone, Heard, Line, News, attend};

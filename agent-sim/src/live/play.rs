@@ -7,7 +7,7 @@ use super::frame::{Raster, figures};
 use super::history::History;
 use super::lens::Lens;
 use super::scene;
-use super::{Command, Frame, Hub, Order, Orders};
+use super::{Command, Ear, Frame, Hub, Order, Orders};
 use crate::episode::Snapshot;
 use crate::plant::Shared;
 use crate::proportional::Law;
@@ -21,9 +21,12 @@ use artifacts::policy_file::PolicyFile;
 use cast::{Cast, Runs};
 use problem::{Episode, Problems};
 use serde_json::{Value, json};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
-use std::time::{Duration, Instant};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use web_time::Instant;
 
 /// Frames a second that are shown at most: screens show no more.
 const FRAMES: f64 = 60.0;
@@ -56,9 +59,19 @@ pub struct Show<'s> {
     pub save: &'s dyn Fn(&Scenario) -> anyhow::Result<String>,
 }
 
-/// Plays until nobody can ask for anything any more.
+/// Plays until nobody can ask for anything any more; waits in this thread.
 pub fn play(show: Show<'_>, hub: &Hub, orders: &Orders) -> anyhow::Result<()> {
-    let mut player = Player::new(show, hub, orders)?;
+    let playing = pin!(play_by(show, hub, orders));
+    match playing.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => done,
+        Poll::Pending => unreachable!("this queue is waited for within the call"),
+    }
+}
+
+/// The same where a thread cannot wait, because it has a browser's events to see to: they have their turn
+/// whenever `ear` says so.
+pub async fn play_by(show: Show<'_>, hub: &Hub, ear: &impl Ear) -> anyhow::Result<()> {
+    let mut player = Player::new(show, hub)?;
     loop {
         let scenario = player.scenario.clone();
         let team = scenario.team(player.show.problems)?;
@@ -74,7 +87,7 @@ pub fn play(show: Show<'_>, hub: &Hub, orders: &Orders) -> anyhow::Result<()> {
             policy: policy.as_ref(),
             law: law.as_ref(),
         };
-        if player.take(&cast)? == Next::Quit {
+        if player.take(&cast, ear).await? == Next::Quit {
             return Ok(());
         }
     }
@@ -93,7 +106,6 @@ enum Next {
 struct Player<'s> {
     show: Show<'s>,
     hub: &'s Hub,
-    orders: &'s Orders,
     lens: Lens,
     /// What is run now.
     scenario: Scenario,
@@ -121,7 +133,7 @@ struct Player<'s> {
 }
 
 impl<'s> Player<'s> {
-    fn new(show: Show<'s>, hub: &'s Hub, orders: &'s Orders) -> anyhow::Result<Self> {
+    fn new(show: Show<'s>, hub: &'s Hub) -> anyhow::Result<Self> {
         let now = Instant::now();
         let steps = show.scenario.team(show.problems)?.steps;
         Ok(Self {
@@ -129,7 +141,6 @@ impl<'s> Player<'s> {
             playing: show.playing,
             show,
             hub,
-            orders,
             lens: Lens::default(),
             before: Vec::new(),
             history: History::default(),
@@ -147,17 +158,17 @@ impl<'s> Player<'s> {
     }
 
     /// Makes the run again as far as it was, and goes on with it until its past is changed.
-    fn take(&mut self, cast: &Cast<'_>) -> anyhow::Result<Next> {
+    async fn take(&mut self, cast: &Cast<'_>, ear: &impl Ear) -> anyhow::Result<Next> {
         // What is borrowed by links must outlive them, and a lens is turned while they look.
         let lens = std::mem::take(&mut self.lens);
         lens.turn_to(self.selected);
-        let next = self.go(cast, &lens);
+        let next = self.go(cast, &lens, ear).await;
         self.lens = lens;
         self.take += 1;
         next
     }
 
-    fn go(&mut self, cast: &Cast<'_>, lens: &Lens) -> anyhow::Result<Next> {
+    async fn go(&mut self, cast: &Cast<'_>, lens: &Lens, ear: &impl Ear) -> anyhow::Result<Next> {
         let (team, rig) = (cast.team, self.show.rig);
         let problem = &team.problem;
         let scale = Scale::of_field(problem, cast.episode, &[]);
@@ -189,7 +200,7 @@ impl<'s> Player<'s> {
                 self.present(&stage, &runs.main.snapshot());
             }
             self.again = 0;
-            if let Some(next) = self.listen(&stage, &runs)? {
+            if let Some(next) = self.listen(&stage, &runs, ear).await? {
                 return Ok(next);
             }
             if !self.playing || Instant::now() < self.due {
@@ -280,12 +291,17 @@ impl<'s> Player<'s> {
     }
 
     /// Carries out what viewers ask for; waits for it until the next step is due.
-    fn listen(&mut self, stage: &Stage<'_, '_>, runs: &Runs<'_>) -> anyhow::Result<Option<Next>> {
+    async fn listen(
+        &mut self,
+        stage: &Stage<'_, '_>,
+        runs: &Runs<'_>,
+        ear: &impl Ear,
+    ) -> anyhow::Result<Option<Next>> {
         let wait = match self.playing {
             true => self.due.saturating_duration_since(Instant::now()),
             false => NAP,
         };
-        let order = match self.orders.recv_timeout(wait) {
+        let order = match ear.hear(wait).await {
             Ok(order) => order,
             Err(RecvTimeoutError::Timeout) => return Ok(None),
             Err(RecvTimeoutError::Disconnected) => return Ok(Some(Next::Quit)),

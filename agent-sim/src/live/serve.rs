@@ -5,8 +5,8 @@
 //! browser; the page can load nothing from elsewhere. Whatever a viewer sends is a short command or is
 //! refused with a sentence.
 
-use super::hub::{ANSWERS, Seat};
-use super::{Command, Frame, Hub, Order};
+use super::Hub;
+use super::viewer::{Gone, Heard, Line, News, attend};
 use anyhow::{Context, anyhow};
 use axum::Router;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -16,11 +16,9 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Deserialize;
-use serde_json::json;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 /// Most viewers at a time.
@@ -223,71 +221,35 @@ async fn meet(
     upgrade
         .max_message_size(LONGEST)
         .max_frame_size(LONGEST)
-        .on_upgrade(move |socket| attend(socket, seat, hub))
+        .on_upgrade(move |socket| attend(Socket(socket), seat, hub))
 }
 
-/// Shows a viewer everything, and takes its commands, until it goes or stalls.
-async fn attend(mut socket: WebSocket, mut seat: Seat, hub: Arc<Hub>) {
-    let (answer, mut answers) = mpsc::channel(ANSWERS);
-    let mut before: Option<Arc<Frame>> = None;
-    for news in [&mut seat.hello, &mut seat.state, &mut seat.agent] {
-        news.mark_changed();
-    }
-    seat.frame.mark_changed();
-    loop {
-        let message = tokio::select! {
-            biased;
-            Some(text) = answers.recv() => Message::text(text),
-            Ok(()) = seat.hello.changed() => {
-                // Another run: nothing of the frame before holds for it.
-                before = None;
-                Message::text(&*seat.hello.borrow_and_update().clone())
-            }
-            Ok(()) = seat.frame.changed() => {
-                let Some(frame) = seat.frame.borrow_and_update().clone() else {
-                    continue;
-                };
-                let bytes = frame.message(before.as_deref());
-                before = Some(frame);
-                Message::binary(bytes)
-            }
-            Ok(()) = seat.state.changed() => Message::text(&*seat.state.borrow_and_update().clone()),
-            Ok(()) = seat.agent.changed() => Message::text(&*seat.agent.borrow_and_update().clone()),
-            heard = socket.recv() => match heard {
-                Some(Ok(message)) => match understand(&message, &hub, &answer) {
-                    Some(refusal) => Message::text(refusal),
-                    None => continue,
-                },
-                _ => return,
-            },
+/// A viewer at the other end of a WebSocket.
+struct Socket(WebSocket);
+
+impl Line for Socket {
+    async fn send(&mut self, message: News) -> Result<(), Gone> {
+        let message = match message {
+            News::Text(text) => Message::text(&*text),
+            News::Frame(bytes) => Message::binary(bytes),
         };
-        if matches!(&message, Message::Text(text) if text.is_empty()) {
-            continue;
-        }
-        match timeout(STALLED, socket.send(message)).await {
-            Ok(Ok(())) => {}
-            _ => return,
+        match timeout(STALLED, self.0.send(message)).await {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(Gone),
         }
     }
-}
 
-/// Hands on what a viewer says; what cannot be is answered with a sentence.
-fn understand(message: &Message, hub: &Hub, answer: &mpsc::Sender<String>) -> Option<String> {
-    let refused = |why: String| Some(json!({ "is": "refused", "why": why }).to_string());
-    let text = match message {
-        Message::Text(text) => text,
-        Message::Binary(_) => return refused("commands are text".to_owned()),
-        _ => return None,
-    };
-    let command = match Command::read(text) {
-        Ok(command) => command,
-        Err(error) => return refused(format!("that is no command: {error}")),
-    };
-    let answer = answer.clone();
-    let order = Order { command, answer };
-    hub.order(order)
-        .err()
-        .and_then(|why| refused(why.to_owned()))
+    async fn receive(&mut self) -> Result<Heard, Gone> {
+        loop {
+            return match self.0.recv().await {
+                Some(Ok(Message::Text(text))) => Ok(Heard::Text(text.to_string())),
+                Some(Ok(Message::Binary(_))) => Ok(Heard::NoText),
+                // The end of a line is answered before there is nothing more to hear.
+                Some(Ok(_)) => continue,
+                Some(Err(_)) | None => Err(Gone),
+            };
+        }
+    }
 }
 
 #[cfg(test)]
