@@ -21,16 +21,25 @@
 //! Three things hold everywhere. Nothing an agent can read depends on how many there are. The same
 //! seed gives the same trajectory to the last bit, whatever the number of threads. Agents work in
 //! single precision, as they do on boards; the field is kept in double precision.
+//!
+//! Compiled to WebAssembly there is no operating system, so what needs one is left out: [`cli`] with
+//! [`campaign`], [`hunt`] and [`mod@bench`], boards, plants in other programs, and the web server.
 
 #![forbid(unsafe_code)]
+// Some of what is left out there is the only user of something.
+#![cfg_attr(target_family = "wasm", allow(dead_code, unused_imports))]
 
 pub mod agents;
+#[cfg(not(target_family = "wasm"))]
 pub mod bench;
+#[cfg(not(target_family = "wasm"))]
 pub mod campaign;
+#[cfg(not(target_family = "wasm"))]
 pub mod cli;
 pub mod controller;
 pub mod episode;
 pub mod fault;
+#[cfg(not(target_family = "wasm"))]
 pub mod hunt;
 pub mod link;
 pub mod live;
@@ -41,6 +50,7 @@ mod readings;
 pub mod recording;
 pub mod report;
 pub mod requirement;
+#[cfg_attr(target_family = "wasm", path = "rig/absent.rs")]
 pub mod rig;
 pub mod scenario;
 pub mod sense;

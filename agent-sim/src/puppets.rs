@@ -197,7 +197,7 @@ impl Stage<'_> {
         limit::ENVIRONMENTS.check(runs)?;
         let each = run_memory(self.problem, self.agents, self.steps, self.faults.len());
         limit::check_memory(
-            runs as u64 * each as u64,
+            runs as u64 * each,
             || {
                 let grid = &self.problem.grid;
                 format!("{runs} runs of {} agents on a grid of {grid}", self.agents)

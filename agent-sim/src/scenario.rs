@@ -475,7 +475,7 @@ fn check_memory(
     faults: usize,
 ) -> Result<(), NoRoom> {
     limit::check_memory(
-        run_memory(problem, agents, steps, faults) as u64,
+        run_memory(problem, agents, steps, faults),
         || {
             format!(
                 "a run of {agents} agents with {faults} faults over {steps} steps on a grid of {}",
@@ -487,14 +487,16 @@ fn check_memory(
 }
 
 /// Bytes that the largest parts of a run take.
-pub(crate) fn run_memory(problem: &Problem, agents: usize, steps: usize, faults: usize) -> usize {
+pub(crate) fn run_memory(problem: &Problem, agents: usize, steps: usize, faults: usize) -> u64 {
     /// Bytes of a value on the grid, with all that a solver keeps for it; of an agent; of a fault
     /// around an agent's link; and of a step in the logs of a run and its yardsticks.
-    const POINT: usize = 512;
-    const AGENT: usize = 128;
-    const FAULT: usize = 256;
-    const STEP: usize = 1024;
-    POINT * problem.state_len() + agents * (AGENT + FAULT * faults) + STEP * steps
+    const POINT: u64 = 512;
+    const AGENT: u64 = 128;
+    const FAULT: u64 = 256;
+    const STEP: u64 = 1024;
+    let [points, agents, steps, faults] =
+        [problem.state_len(), agents, steps, faults].map(|count| count as u64);
+    POINT * points + agents * (AGENT + FAULT * faults) + STEP * steps
 }
 
 /// Feedback of that gain for a problem that nobody tuned one for.

@@ -7,10 +7,12 @@
 //! 2. [`Hub`] stands between the loop and its viewers. It holds the newest frame and nothing older: a slow
 //!    viewer misses frames and slows nobody.
 //! 3. [`attend`] sees to one viewer, at the other end of any [`Line`]. [`serve`] is the web server: the page,
-//!    and a WebSocket for each viewer.
+//!    and a WebSocket for each viewer. Where the loop itself is in the browser (the crate `web`), lines are
+//!    its messages.
 //! 4. [`Frame`] is what goes over it.
 //! 5. [`Broadcast`] shows a run that somebody else drives, to be looked at only.
 
+#[cfg(not(target_family = "wasm"))]
 mod broadcast;
 mod command;
 mod frame;
@@ -19,9 +21,11 @@ mod hub;
 mod lens;
 pub mod play;
 mod scene;
+#[cfg(not(target_family = "wasm"))]
 pub mod serve;
 mod viewer;
 
+#[cfg(not(target_family = "wasm"))]
 pub use broadcast::Broadcast;
 pub use command::{Command, Paint};
 pub use frame::{Frame, Raster};

@@ -10,15 +10,20 @@
 //! every wait has a deadline, to a `child` that ends when we do.
 
 mod address;
+#[cfg(not(target_family = "wasm"))]
 mod child;
 mod error;
+#[cfg(not(target_family = "wasm"))]
 mod line;
+#[cfg(not(target_family = "wasm"))]
 mod message;
+#[cfg(not(target_family = "wasm"))]
 mod remote;
 mod shared;
 
 pub use address::{Address, BadAddress};
 pub use error::{LastWords, PlantError};
+#[cfg(not(target_family = "wasm"))]
 pub use remote::{PATIENCE, open};
 pub use shared::Shared;
 
@@ -54,6 +59,7 @@ pub struct Start<'a> {
 
 /// What a plant must know of a problem, for one that is reached in another way than by [`open()`]: the
 /// header of a hello, as JSON, and the array that follows it.
+#[cfg(not(target_family = "wasm"))]
 pub fn described(problem: &Problem) -> (String, Vec<f64>) {
     (message::facts(problem), message::volumes(problem))
 }
