@@ -1,5 +1,6 @@
-// The page of a live run. What it shows comes over one socket: sentences and figures as JSON, the field
-// and the agents as binary frames (src/live/frame.rs has the format). What people do goes back as commands.
+// The page of a live run. What it shows comes over one socket, or from a worker of its own: sentences and
+// figures as JSON, the field and the agents as binary frames (src/live/frame.rs has the format). What people
+// do goes back as commands.
 const MODES = ["silent", "waiting", "active", "holding", "failed safe"];
 const MOST_POINTS = 4000;
 const PATIENCE_S = 60;
@@ -151,7 +152,8 @@ const known = {
     tool: "select",
     /** Where the pointer went since it was pressed, as shares of the domain. */
     trace: [],
-    socket: null,
+    /** The way to the run, once there is one. */
+    send: null,
     lostAt: 0,
     /** Until when what was last said stays. */
     saidUntil: 0,
@@ -166,29 +168,30 @@ function say(text, bad = false) {
     status.classList.toggle("bad", bad);
 }
 function tell(command) {
-    if (known.socket?.readyState === WebSocket.OPEN)
-        known.socket.send(JSON.stringify(command));
+    known.send?.(JSON.stringify(command));
+}
+function take(message) {
+    if (typeof message === "string")
+        hear(JSON.parse(message));
+    else
+        see(decode(message, known.frame));
+    redraw();
 }
 function connect() {
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
     const socket = new WebSocket(`${scheme}//${location.host}/ws${location.search}`);
     socket.binaryType = "arraybuffer";
-    known.socket = socket;
     socket.onopen = () => {
         known.lostAt = 0;
         known.frame = null;
+        known.send = (text) => socket.send(text);
         say("connected");
         tell({ do: "curves" });
     };
-    socket.onmessage = (event) => {
-        if (typeof event.data === "string")
-            hear(JSON.parse(event.data));
-        else
-            see(decode(event.data, known.frame));
-        redraw();
-    };
+    socket.onmessage = (event) => take(event.data);
     socket.onclose = () => {
         const now = Date.now();
+        known.send = null;
         known.lostAt ||= now;
         if (now - known.lostAt > PATIENCE_S * 1000) {
             say("The run has ended, or cannot be reached; load the page again to try once more.", true);
@@ -196,6 +199,22 @@ function connect() {
         }
         say("The connection is lost; trying again …", true);
         setTimeout(connect, 1000);
+    };
+}
+/** Where there is no server the simulator runs beside the page, as the page's address asks. */
+function employ() {
+    say("loading the simulator …");
+    const worker = new Worker(`worker.js${location.search}`, { type: "module" });
+    worker.onmessage = (event) => {
+        // Not before it has said something: until then nobody listens there.
+        known.send ??= (text) => worker.postMessage(text);
+        take(event.data);
+        // Seen; whoever is not told so sends no more frames.
+        worker.postMessage(null);
+    };
+    worker.onerror = () => {
+        known.send = null;
+        say("The simulator cannot be run here: this browser, or its host, does not give the page all its files.", true);
     };
 }
 function hear(told) {
@@ -227,6 +246,14 @@ function hear(told) {
             // Long enough to be read.
             say(told.why, true);
             known.saidUntil = Date.now() + 4000;
+            break;
+        case "choice":
+            offer(told.problems);
+            break;
+        case "over":
+            known.send = null;
+            known.saidUntil = Infinity;
+            say(told.why, true);
             break;
         case "saved":
             element("saved").textContent = `Saved: ${told.place}. Again: agent-sim run --scenario ${told.place}`;
@@ -268,6 +295,7 @@ function download(text) {
 // ---------------------------------------------------------------- words
 function introduce(hello) {
     const { problem } = hello;
+    element("problem").value = problem.name;
     document.title = `${problem.name} live`;
     element("title").textContent = problem.title;
     const policy = hello.policy ? `; policy ${hello.policy}` : "";
@@ -301,6 +329,14 @@ function introduce(hello) {
         if (onBoards && name !== "select")
             tool.hidden = true;
     }
+}
+/** Offers other runs than the one that the page's address asks for. */
+function offer(problems) {
+    const asked = new URLSearchParams(location.search);
+    const problem = element("problem");
+    problem.replaceChildren(...problems.map((name) => new Option(name)));
+    element("agents").value = asked.get("agents") ?? "";
+    element("choice").hidden = false;
 }
 function askParameters() {
     const kind = chosenFault();
@@ -973,7 +1009,7 @@ function stroke(trace, hello) {
     const steps = Math.max(1, Math.round(0.02 * hello.steps));
     tell({ do: "paint", what: "push", places: spots.map((s) => place(s, hello)), radius, amount, steps });
 }
-function take(tool) {
+function takeUp(tool) {
     known.tool = tool;
     for (const button of document.querySelectorAll("[data-tool]"))
         button.setAttribute("aria-checked", String(button.dataset["tool"] === tool));
@@ -1047,7 +1083,7 @@ function wire() {
     const agent = element("agent");
     agent.addEventListener("change", () => choose(agent.value === "" ? [] : [Number(agent.value)]));
     for (const button of document.querySelectorAll("[data-tool]"))
-        button.addEventListener("click", () => take(button.dataset["tool"] ?? "select"));
+        button.addEventListener("click", () => takeUp(button.dataset["tool"] ?? "select"));
     const canvas = sheets.field.canvas;
     canvas.addEventListener("pointerdown", pressed);
     canvas.addEventListener("pointermove", moved);
@@ -1078,5 +1114,8 @@ function wire() {
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 }
 wire();
-connect();
+if (document.documentElement.dataset["engine"] === "worker")
+    employ();
+else
+    connect();
 export {};

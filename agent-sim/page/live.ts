@@ -1,5 +1,6 @@
-// The page of a live run. What it shows comes over one socket: sentences and figures as JSON, the field
-// and the agents as binary frames (src/live/frame.rs has the format). What people do goes back as commands.
+// The page of a live run. What it shows comes over one socket, or from a worker of its own: sentences and
+// figures as JSON, the field and the agents as binary frames (src/live/frame.rs has the format). What people
+// do goes back as commands.
 
 export {};
 
@@ -90,6 +91,10 @@ type Told =
   | AgentSight
   | Curves
   | { is: "refused"; why: string }
+  /** What a page with a worker can run, by name. */
+  | { is: "choice"; problems: string[] }
+  /** Nothing more comes. */
+  | { is: "over"; why: string }
   | { is: "saved"; place: string; scenario: string };
 
 /** An agent in a frame; mode 0 is silence. */
@@ -265,7 +270,8 @@ const known = {
   tool: "select",
   /** Where the pointer went since it was pressed, as shares of the domain. */
   trace: [] as [number, number][],
-  socket: null as WebSocket | null,
+  /** The way to the run, once there is one. */
+  send: null as ((text: string) => void) | null,
   lostAt: 0,
   /** Until when what was last said stays. */
   saidUntil: 0,
@@ -283,27 +289,30 @@ function say(text: string, bad = false): void {
 }
 
 function tell(command: Record<string, unknown>): void {
-  if (known.socket?.readyState === WebSocket.OPEN) known.socket.send(JSON.stringify(command));
+  known.send?.(JSON.stringify(command));
+}
+
+function take(message: ArrayBuffer | string): void {
+  if (typeof message === "string") hear(JSON.parse(message) as Told);
+  else see(decode(message, known.frame));
+  redraw();
 }
 
 function connect(): void {
   const scheme = location.protocol === "https:" ? "wss:" : "ws:";
   const socket = new WebSocket(`${scheme}//${location.host}/ws${location.search}`);
   socket.binaryType = "arraybuffer";
-  known.socket = socket;
   socket.onopen = () => {
     known.lostAt = 0;
     known.frame = null;
+    known.send = (text) => socket.send(text);
     say("connected");
     tell({ do: "curves" });
   };
-  socket.onmessage = (event: MessageEvent<ArrayBuffer | string>) => {
-    if (typeof event.data === "string") hear(JSON.parse(event.data) as Told);
-    else see(decode(event.data, known.frame));
-    redraw();
-  };
+  socket.onmessage = (event: MessageEvent<ArrayBuffer | string>) => take(event.data);
   socket.onclose = () => {
     const now = Date.now();
+    known.send = null;
     known.lostAt ||= now;
     if (now - known.lostAt > PATIENCE_S * 1000) {
       say("The run has ended, or cannot be reached; load the page again to try once more.", true);
@@ -311,6 +320,23 @@ function connect(): void {
     }
     say("The connection is lost; trying again …", true);
     setTimeout(connect, 1000);
+  };
+}
+
+/** Where there is no server the simulator runs beside the page, as the page's address asks. */
+function employ(): void {
+  say("loading the simulator …");
+  const worker = new Worker(`worker.js${location.search}`, { type: "module" });
+  worker.onmessage = (event: MessageEvent<ArrayBuffer | string>) => {
+    // Not before it has said something: until then nobody listens there.
+    known.send ??= (text) => worker.postMessage(text);
+    take(event.data);
+    // Seen; whoever is not told so sends no more frames.
+    worker.postMessage(null);
+  };
+  worker.onerror = () => {
+    known.send = null;
+    say("The simulator cannot be run here: this browser, or its host, does not give the page all its files.", true);
   };
 }
 
@@ -341,6 +367,14 @@ function hear(told: Told): void {
       // Long enough to be read.
       say(told.why, true);
       known.saidUntil = Date.now() + 4000;
+      break;
+    case "choice":
+      offer(told.problems);
+      break;
+    case "over":
+      known.send = null;
+      known.saidUntil = Infinity;
+      say(told.why, true);
       break;
     case "saved":
       element("saved").textContent = `Saved: ${told.place}. Again: agent-sim run --scenario ${told.place}`;
@@ -383,6 +417,7 @@ function download(text: string): void {
 
 function introduce(hello: Hello): void {
   const { problem } = hello;
+  element<HTMLSelectElement>("problem").value = problem.name;
   document.title = `${problem.name} live`;
   element("title").textContent = problem.title;
   const policy = hello.policy ? `; policy ${hello.policy}` : "";
@@ -414,6 +449,15 @@ function introduce(hello: Hello): void {
     tool.hidden = (name === "target" && !problem.tracking) || ((name === "up" || name === "down") && problem.stirs);
     if (onBoards && name !== "select") tool.hidden = true;
   }
+}
+
+/** Offers other runs than the one that the page's address asks for. */
+function offer(problems: string[]): void {
+  const asked = new URLSearchParams(location.search);
+  const problem = element<HTMLSelectElement>("problem");
+  problem.replaceChildren(...problems.map((name) => new Option(name)));
+  element<HTMLInputElement>("agents").value = asked.get("agents") ?? "";
+  element("choice").hidden = false;
 }
 
 function askParameters(): void {
@@ -1104,7 +1148,7 @@ function stroke(trace: [number, number][], hello: Hello): void {
   tell({ do: "paint", what: "push", places: spots.map((s) => place(s, hello)), radius, amount, steps });
 }
 
-function take(tool: string): void {
+function takeUp(tool: string): void {
   known.tool = tool;
   for (const button of document.querySelectorAll<HTMLButtonElement>("[data-tool]"))
     button.setAttribute("aria-checked", String(button.dataset["tool"] === tool));
@@ -1178,7 +1222,7 @@ function wire(): void {
   const agent = element<HTMLInputElement>("agent");
   agent.addEventListener("change", () => choose(agent.value === "" ? [] : [Number(agent.value)]));
   for (const button of document.querySelectorAll<HTMLButtonElement>("[data-tool]"))
-    button.addEventListener("click", () => take(button.dataset["tool"] ?? "select"));
+    button.addEventListener("click", () => takeUp(button.dataset["tool"] ?? "select"));
   const canvas = sheets.field.canvas;
   canvas.addEventListener("pointerdown", pressed);
   canvas.addEventListener("pointermove", moved);
@@ -1207,4 +1251,5 @@ function wire(): void {
 }
 
 wire();
-connect();
+if (document.documentElement.dataset["engine"] === "worker") employ();
+else connect();

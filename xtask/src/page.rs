@@ -20,9 +20,11 @@ use crate::{
 
 /// Most bytes of the page, all files together.
 const BUDGET: u64 = 500_000;
-const FILES: [&str; 3] = ["index.html", "live.css", "live.js"];
+/// What is served.
+pub const FILES: [&str; 3] = ["index.html", "live.css", "live.js"];
 
-fn sources() -> PathBuf {
+/// Where the page's source is.
+pub fn sources() -> PathBuf {
     root().join("agent-sim/page")
 }
 
@@ -60,13 +62,17 @@ pub fn check() -> Result<()> {
     succeed_in(&sources(), &mut npx(&["tsc", "--outDir", &out]))?;
     let read =
         |path: PathBuf| fs::read(&path).with_context(|| format!("cannot read {}", path.display()));
-    ensure!(
-        read(fresh.join("live.js"))? == read(sources().join("live.js"))?,
-        "agent-sim/page/live.js is not what live.ts gives: run `cargo xtask page` and commit it"
-    );
-    let tidy = ["prettier", "--check", "--print-width", "120"];
-    let files = ["live.ts", "index.html", "live.css", "browser.test.mjs"];
-    succeed_in(&sources(), &mut npx(&[&tidy[..], &files].concat()))?;
+    for file in ["live", "worker"] {
+        let script = format!("{file}.js");
+        ensure!(
+            read(fresh.join(&script))? == read(sources().join(&script))?,
+            "agent-sim/page/{script} is not what {file}.ts gives: run `cargo xtask page` and commit it"
+        );
+    }
+    succeed_in(
+        &sources(),
+        Command::new("npm").args(["run", "--silent", "format"]),
+    )?;
     let mut bytes = 0;
     for file in FILES {
         bytes += fs::metadata(sources().join(file))?.len();
