@@ -2,7 +2,7 @@
 //!
 //! [`stages`] runs all that CI runs; [`setup`] finds or installs the tools for the firmware;
 //! [`mod@firmware`] builds the image of a [`board`], which is measured and run; [`c_library`] does so
-//! with agent-core for C; [`package`], [`python`] and [`c_packages`] make what is handed to others; [`fuzz`] and
+//! with agent-core for C; [`package`], [`python`], [`c_packages`] and [`web`] make what is handed to others; [`fuzz`] and
 //! [`sanitize`] look for what tests do not think of, [`dependencies`] at what others wrote; [`endurance`]
 //! runs what puts nodes through more than they will ever see; [`reproduce`] measures every claim again.
 //! What these run are programs of their own: this crate only builds and starts them.
@@ -28,6 +28,7 @@ mod size;
 mod smoke;
 mod stages;
 mod throwaway;
+mod web;
 
 use anyhow::Context;
 use std::{
@@ -51,7 +52,8 @@ use programs::Build;
     cargo xtask reproduce --quick cardinality\n  \
     cargo xtask firmware build --board pico2\n  \
     cargo xtask firmware run --policy policies/heat-1d.policy\n  \
-    cargo xtask firmware c"
+    cargo xtask firmware c\n  \
+    cargo xtask web"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -78,6 +80,13 @@ enum Task {
     /// The page of live runs: write what is served from its TypeScript, hold it to that, and try it in a
     /// browser with the program that the tests have built.
     Page,
+    /// The page of live runs with the simulator in it, compiled to WebAssembly: a folder of files that any
+    /// web server can host.
+    Web {
+        /// The folder [default: target/web]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
     /// Hold dependencies against deny.toml: licences, sources, duplicates, and known holes where their
     /// database can be had.
     Audit,
@@ -177,6 +186,10 @@ fn perform(cli: Cli, build: Build) -> anyhow::Result<()> {
             page::check()?;
             page::browse(&setup::browser()?, Build::Tested)
         }),
+        Task::Web { out } => {
+            setup::wasm_target()?;
+            web::build(&out.unwrap_or_else(web::folder), build)
+        }
         Task::Audit => dependencies::run(),
         Task::Reproduce(options) => reproduce::run(&options, build),
         Task::Sanitize => sanitize::address(),

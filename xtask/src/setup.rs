@@ -1,4 +1,4 @@
-//! The tools that the firmware, the fuzzer, Miri and the audit of dependencies need: found, or installed where that is allowed.
+//! The tools that the firmware, the page, the fuzzer, Miri and the audit of dependencies need: found, or installed where that is allowed.
 
 use anyhow::{Context, Result, bail};
 use std::{
@@ -19,6 +19,9 @@ pub const TARGET: &str = "thumbv7em-none-eabihf";
 
 /// What a Cortex-M33 is called.
 pub const TARGET_M33: &str = "thumbv8m.main-none-eabihf";
+
+/// What a browser's machine is called.
+pub const TARGET_WASM: &str = "wasm32-unknown-unknown";
 
 /// The C compiler for it. No C library is needed.
 pub const C_COMPILER: &str = "arm-none-eabi-gcc";
@@ -115,10 +118,28 @@ pub fn toolchain() -> Result<Toolchain> {
     find_toolchain().context("the compiler was there a moment ago")
 }
 
+/// Whether the compiler that runs us has a target's library.
+fn has_target(target: &str) -> bool {
+    let sysroot = sysroot(Path::new("rustc"));
+    sysroot.is_some_and(|root| root.join("lib/rustlib").join(target).join("lib").is_dir())
+}
+
+/// Finds the library of a browser's machine, or asks rustup for it.
+pub fn wasm_target() -> Result<()> {
+    if has_target(TARGET_WASM) {
+        return Ok(());
+    }
+    say!("no compiler for {TARGET_WASM} yet: asking rustup for the target");
+    let mut rustup = Command::new("rustup");
+    rustup.args(["target", "add", TARGET_WASM]);
+    if succeeds_within(&mut rustup, Duration::from_secs(120)) && has_target(TARGET_WASM) {
+        return Ok(());
+    }
+    bail!("no compiler for {TARGET_WASM}: run `rustup target add {TARGET_WASM}`")
+}
+
 fn find_toolchain() -> Option<Toolchain> {
-    let libraries = sysroot(Path::new("rustc"))?.join("lib/rustlib");
-    let has = |target| libraries.join(target).join("lib").is_dir();
-    if has(TARGET) && has(TARGET_M33) {
+    if has_target(TARGET) && has_target(TARGET_M33) {
         return Some(Toolchain::Current);
     }
     let debian = Path::new(DEBIAN_RUSTC);

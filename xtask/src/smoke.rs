@@ -465,6 +465,7 @@ const COMMANDS: &[(&str, Smoke)] = &[
         OnBoard("agent-sim run heat-1d --link qemu=2 --steps 4 --live --no-open --image IMAGE"),
     ),
     ("cargo run --release -p agent-sim -- live heat-2d", LIVE),
+    ("cargo xtask web", Stage("page without a server")),
 ];
 
 /// What this machine can run.

@@ -24,7 +24,7 @@ use crate::{
     python::Environment,
     sanitize,
     setup::{self, Toolchain},
-    size, smoke, throwaway,
+    size, smoke, throwaway, web,
 };
 
 /// How the tests find the example in C, small and fast; without it they skip what needs it, and
@@ -281,6 +281,7 @@ fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
             log.stage("page in a browser", || {
                 page::browse(&browser, Build::Tested)
             });
+            without_server(log, &browser);
         }
     }
     log.stage("documented commands", || {
@@ -289,6 +290,16 @@ fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
             gpu: setup::has_vulkan(),
         })
     });
+}
+
+/// The page with the simulator in it, which must compute what the program does.
+fn without_server(log: &Log, browser: &Path) -> Option<()> {
+    log.optional("set-up: compiler for browsers", setup::wasm_target)?;
+    log.stage("page without a server", || {
+        let folder = web::folder();
+        web::build(&folder, Build::Tested)?;
+        web::browse(&folder, browser, Build::Tested)
+    })
 }
 
 /// The example of a user's crate, with the workspace's folder, profile and features: what its tests were
