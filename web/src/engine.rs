@@ -81,6 +81,7 @@ async fn run(address: &str, mut line: ToPage) -> anyhow::Result<()> {
         recorded: None,
         problems: &problems,
         rig: None,
+        payload: &|_| anyhow::bail!("there are no boards in a browser"),
         plant: None,
         playing,
         save: &save,
