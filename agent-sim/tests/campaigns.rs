@@ -6,9 +6,11 @@ use agent_sim::hunt::{Method, search, shrink};
 use agent_sim::requirement::{Require, Verdict};
 use agent_sim::scenario::Scenario;
 use problem::Problems;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::Instant;
 
 fn problems() -> Problems {
     Problems::published()
@@ -401,7 +403,7 @@ fn scenarios_shrink_to_the_faults_that_matter() {
         fault(&format!("loss,p=0.0{},at=0.{k},until=0.95", k + 1));
     }
     fault("crash,ids=5..6,at=0.3");
-    fault("stuck,value=40,ids=2..4,at=0.4,until=0.98");
+    fault("stuck,value=40.123456,ids=2..4,at=0.4,until=0.98");
     toml += &require("error,below=1,of=start,when=at the end");
     let scenario = Scenario::from_toml(&toml).unwrap();
     assert_eq!(scenario.faults.len(), 20);
@@ -431,6 +433,7 @@ fn scenarios_shrink_to_the_faults_that_matter() {
             ["crash", "stuck"].contains(&fault.what.kind.name),
             "{fault}"
         );
+        assert!(!fault.to_string().contains("123456"), "{fault}");
     }
     // Nothing more can be taken away.
     for left_out in 0..smaller.faults.len() {
@@ -450,38 +453,57 @@ fn agent_sim(folder: &std::path::Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Killed again and again, a campaign ends with the bytes of one that nobody disturbed.
-#[test]
-fn a_campaign_that_is_killed_goes_on_to_the_same_result() {
+/// A campaign of so many runs, killed so many times at random, ends with the bytes of one that nobody
+/// disturbed.
+fn killed_and_taken_up_again(runs: usize, kills: u32) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(
         path.join("space.toml"),
-        SPACE.replace("runs = 60", "runs = 1500"),
+        SPACE.replace("runs = 60", &format!("runs = {runs}")),
     )
     .unwrap();
     let run = |out: &str| agent_sim(path, &["campaign", "space.toml", "--out", out]);
+    let begun = Instant::now();
     let whole = run("whole").output().unwrap();
+    // Together they are not longer than the whole, so that there is work left for each to be killed at.
+    let longest = begun.elapsed() / kills;
     let told = String::from_utf8_lossy(&whole.stdout);
-    assert!(told.contains("1500 runs of space.toml"), "{told}");
-    for k in 0..6 {
+    let heading = format!("{runs} runs of space.toml");
+    assert!(told.contains(&heading), "{told}");
+    let mut random = ChaCha8Rng::seed_from_u64(19);
+    let mut at_work = 0;
+    for _ in 0..kills {
         let mut child = run("killed").spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(20 + 35 * k));
-        // One that is done already has nothing left to lose.
+        std::thread::sleep(longest.mul_f64(random.random()));
+        at_work += u32::from(child.try_wait().unwrap().is_none());
         let _ = child.kill();
         child.wait().unwrap();
     }
+    println!("{at_work} of {kills} killed at work");
     assert_eq!(
         run("killed").output().unwrap().status.code(),
         whole.status.code()
     );
-    for name in ["runs.jsonl", "runs.csv", "campaign.json"] {
+    for name in ["runs.jsonl", "runs.csv", "campaign.json", "margins.svg"] {
         let [there, again] =
             ["whole", "killed"].map(|out| fs::read(path.join(out).join(name)).unwrap());
         assert_eq!(there, again, "{name}");
     }
     let junit = fs::read_to_string(path.join("whole/junit.xml")).unwrap();
     assert!(junit.contains("<testsuite name=\"space.toml\""), "{junit}");
+}
+
+#[test]
+fn a_campaign_that_is_killed_goes_on_to_the_same_result() {
+    killed_and_taken_up_again(1500, 6);
+}
+
+/// Minutes, where builds are not optimised.
+#[test]
+#[ignore = "long: cargo test --release -p agent-sim --test campaigns -- --ignored killed --nocapture"]
+fn ten_thousand_runs_killed_twenty_times_end_alike() {
+    killed_and_taken_up_again(10_000, 20);
 }
 
 /// What a hunt finds fails again when it is run, by the same margin, and ends programs with exit status 1.

@@ -140,21 +140,37 @@ impl What {
 
     /// The same, half as far from what changes nothing; `None` where that is no other value.
     pub(crate) fn weaker(&self, parameter: &Parameter) -> Option<Self> {
-        let halved = match self.value(parameter.name)? {
+        self.with_another(parameter, |value| match value {
             Value::Number(value) => {
                 let halved = parameter.harmless + (value - parameter.harmless) / 2.0;
-                Value::Number(short(halved))
+                Some(Value::Number(short(halved)))
             }
-            Value::Whole(value) => Value::Whole(value / 2),
-            Value::Truth(_) | Value::Text(_) => return None,
-        };
-        let mut weaker = self.clone();
+            Value::Whole(value) => Some(Value::Whole(value / 2)),
+            Value::Truth(_) | Value::Text(_) => None,
+        })
+    }
+
+    /// The same, said in few digits; `None` where it is already.
+    pub(crate) fn rounder(&self, parameter: &Parameter) -> Option<Self> {
+        self.with_another(parameter, |value| match value {
+            Value::Number(value) => Some(Value::Number(short(*value))),
+            Value::Whole(_) | Value::Truth(_) | Value::Text(_) => None,
+        })
+    }
+
+    fn with_another(
+        &self,
+        parameter: &Parameter,
+        change: impl FnOnce(&Value) -> Option<Value>,
+    ) -> Option<Self> {
+        let changed = change(self.value(parameter.name)?)?;
+        let mut other = self.clone();
         let names = self.kind.parameters.iter().map(|known| known.name);
         let (_, value) = names
-            .zip(&mut weaker.values)
+            .zip(&mut other.values)
             .find(|(name, _)| *name == parameter.name)?;
-        *value = Some(halved);
-        (weaker != *self).then_some(weaker)
+        *value = Some(changed);
+        (other != *self).then_some(other)
     }
 
     fn is_no(&self, sort: &str, parameter: &str) -> ! {

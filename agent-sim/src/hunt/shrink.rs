@@ -201,7 +201,7 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Numbers of faults go to what does nothing, by halves.
+    /// Numbers of faults go to what does nothing, by halves, and lose the digits that do not matter.
     fn weaker(&mut self) {
         const HALVINGS: usize = 6;
         for index in 0..self.best.faults.len() {
@@ -215,6 +215,9 @@ impl Shrinker<'_> {
                     if !self.accept(self.with(index, |fault| fault.what = weaker)) {
                         break;
                     }
+                }
+                if let Some(rounder) = self.best.faults[index].what.rounder(parameter) {
+                    self.accept(self.with(index, |fault| fault.what = rounder));
                 }
             }
         }
