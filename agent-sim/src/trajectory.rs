@@ -176,10 +176,10 @@ mod tests {
         let episode = Episode {
             initial: vec![0.0; 100],
             target: vec![0.0; 100],
-            goal: Some(Change {
+            goals: vec![Change {
                 field: vec![2.0; 100],
                 course: Course(vec![(2.0, 0.0), (4.0, 1.0)]),
-            }),
+            }],
             ..Episode::default()
         };
         let mut run = Trajectory::new(&PROBLEM, &episode, 6);

@@ -276,8 +276,8 @@ pub struct Episode {
     pub initial: Vec<f32>,
     /// The field to reach and keep.
     pub target: Vec<f32>,
-    /// Where the target goes in the course of the episode, if it does not stay.
-    pub goal: Option<Change>,
+    /// Where the target goes in the course of the episode, one after the other; none if it stays.
+    pub goals: Vec<Change>,
     /// What acts on the field besides the agents, added up.
     pub pushes: Vec<Change>,
     /// What is added to the target on the way, by hand.
@@ -336,7 +336,7 @@ impl Episode {
     /// What all fields should be after so many steps.
     pub fn target_at(&self, step: usize) -> Vec<f32> {
         let mut target = self.target.clone();
-        if let Some(goal) = &self.goal {
+        for goal in &self.goals {
             let share = goal.course.at(step) as f32;
             for (target, to) in target.iter_mut().zip(&goal.field) {
                 *target += share * (to - *target);
@@ -353,7 +353,7 @@ impl Episode {
 
     /// Whether the target ever changes.
     pub fn has_one_target(&self) -> bool {
-        self.goal.is_none() && self.shifts.is_empty()
+        self.goals.is_empty() && self.shifts.is_empty()
     }
 
     /// Whether anything beside the agents changes in its course.
@@ -370,7 +370,7 @@ impl Episode {
         Self {
             initial: form(&self.initial),
             target: form(&self.target),
-            goal: self.goal.as_ref().map(change),
+            goals: self.goals.iter().map(change).collect(),
             pushes: self.pushes.iter().map(change).collect(),
             shifts: self.shifts.iter().map(change).collect(),
             arrivals: self.arrivals.clone(),

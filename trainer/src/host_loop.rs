@@ -114,8 +114,8 @@ impl<'a, T> Group<'a, T> {
 #[derive(Debug)]
 struct Script<T> {
     target: Vec<T>,
-    /// Where it goes, if it does not stay.
-    goal: Option<(Vec<T>, Course)>,
+    /// Where it goes, one after the other.
+    goals: Vec<(Vec<T>, Course)>,
     pushes: Vec<(Vec<T>, Course)>,
 }
 
@@ -124,20 +124,23 @@ impl<T: Real> Script<T> {
         let change = |change: &Change| (cast(&change.field), change.course.clone());
         Self {
             target: cast(&episode.target),
-            goal: episode.goal.as_ref().map(change),
+            goals: episode.goals.iter().map(change).collect(),
             pushes: episode.pushes.iter().map(change).collect(),
         }
     }
 
     /// The target after so many steps; `room` is overwritten where it has to be made.
     fn target<'a>(&'a self, step: usize, room: &'a mut Vec<T>) -> &'a [T] {
-        let Some((goal, course)) = &self.goal else {
+        if self.goals.is_empty() {
             return &self.target;
-        };
-        let share = T::of(course.at(step));
-        let both = self.target.iter().zip(goal);
-        room.clear();
-        room.extend(both.map(|(&from, &to)| share.fused(to - from, from)));
+        }
+        room.clone_from(&self.target);
+        for (goal, course) in &self.goals {
+            let share = T::of(course.at(step));
+            for (target, &to) in room.iter_mut().zip(goal) {
+                *target = share.fused(to - *target, *target);
+            }
+        }
         room
     }
 

@@ -321,21 +321,45 @@ impl Pen {
                 }
             }
             if wandering == Some(name) {
-                let (field, at) = (self.field(middle, spread), self.time());
-                let over = match self.chance(0.5) {
-                    true => format!(", over = {}", self.time()),
-                    false => String::new(),
-                };
-                let lasts = match self.chance(0.3) {
-                    true => format!(", lasts = {}", self.time()),
-                    false => String::new(),
-                };
-                _ = writeln!(text, "goal = {{ field = {field}, at = {at}{over}{lasts} }}");
+                _ = writeln!(text, "goal = {}", self.goals(middle, spread));
             }
             if self.chance(0.4) {
                 _ = writeln!(text, "weight = {}", self.between(0.1, 2.0));
             }
         }
+    }
+
+    /// One goal, or two or three.
+    fn goals(&mut self, middle: f64, spread: f64) -> String {
+        if self.chance(0.5) {
+            let (field, at) = (self.field(middle, spread), self.time());
+            let over = match self.chance(0.5) {
+                true => format!(", over = {}", self.time()),
+                false => String::new(),
+            };
+            let lasts = match self.chance(0.3) {
+                true => format!(", lasts = {}", self.time()),
+                false => String::new(),
+            };
+            return format!("{{ field = {field}, at = {at}{over}{lasts} }}");
+        }
+        // Each has its part of the episode: it begins in the first third, and is over before the end.
+        let count = self.count(2, 3);
+        let part = self.length / count as f64;
+        let goals = (0..count).map(|k| {
+            let (field, at) = (self.field(middle, spread), k as f64 * part);
+            let at = match self.chance(0.5) {
+                true => format!("[{at}, {}]", at + part / 3.0),
+                false => at.to_string(),
+            };
+            let over = self.between(0.0, 0.3) * part;
+            let lasts = match self.chance(0.5) {
+                true => format!(", lasts = {}", 0.05 * part),
+                false => String::new(),
+            };
+            format!("{{ field = {field}, at = {at}, over = {over}{lasts} }}")
+        });
+        format!("[{}]", goals.collect::<Vec<_>>().join(", "))
     }
 
     fn agents(&mut self, text: &mut String) {
@@ -537,7 +561,8 @@ fn most_drawn_files_describe_problems_and_refusals_name_the_place() {
         ("several fields", has(&|p| p.fields() > 1)),
         ("several steps", has(&|p| p.substeps > 1)),
         ("mobile agents", has(&|p| p.actuation.velocity_max > 0.0)),
-        ("goal", has(&|p| episode(p).goal.is_some())),
+        ("goal", has(&|p| !episode(p).goals.is_empty())),
+        ("several goals", has(&|p| episode(p).goals.len() > 1)),
         ("disturbance", has(&|p| !episode(p).pushes.is_empty())),
         ("weights", has(&|p| p.weights().is_some())),
         ("torus", has(&|p| p.grid.is_closed())),

@@ -47,6 +47,8 @@ const MOST_DISCS: usize = 4;
 const LEAST_DISC: f64 = 1e-3;
 const MOST_FEATURES: usize = 4096;
 const MOST_MEMORY: usize = 16;
+/// Most goals one after the other: training keeps all of every episode of a batch.
+const MOST_GOALS: usize = 32;
 
 type Checked<T> = Result<T, BadFile>;
 
@@ -174,7 +176,7 @@ impl Builder<'_> {
         self.check_goals(&file)?;
         let tracking = described.iter().any(|field| {
             !matches!(&field.target, Generator::Expression(e) if e.text() == "0")
-                || field.goal.is_some()
+                || !field.goals.is_empty()
         });
         let pushes = file.disturbances.iter();
         let pushes = pushes
@@ -506,21 +508,65 @@ impl Builder<'_> {
         Ok(training.clone())
     }
 
-    /// Targets of several fields change together: there is one course for all.
+    /// Targets of several fields change together, and one change is over before the next begins: there is
+    /// one course for all.
     fn check_goals(&self, file: &File) -> Checked<()> {
-        let times = |drawn: &Said<Drawn>| match *drawn.get_ref() {
-            Drawn::Always(time) => [time; 2],
-            Drawn::Between(times) => times,
-        };
-        let mut first = None;
-        for goal in file.fields.values().filter_map(|field| field.goal.as_ref()) {
-            let course = [Some(&goal.at), goal.over.as_ref(), goal.lasts.as_ref()];
-            let course = course.map(|said| said.map(times));
-            if *first.get_or_insert(course) != course {
-                let what =
-                    "goals of several fields come together; give all the same at, over and lasts";
-                return Err(self.wrong(goal.at.span(), what));
+        let mut first: Option<Vec<[Option<[f64; 2]>; 3]>> = None;
+        for goals in file.fields.values().map(|field| &field.goal.0) {
+            let Some(last) = goals.last() else { continue };
+            if goals.len() > MOST_GOALS {
+                let what = format!(
+                    "an episode has at most {MOST_GOALS} goals, not {}; leave some out",
+                    goals.len()
+                );
+                return Err(self.wrong(last.at.span(), what));
             }
+            let courses = goals.iter().map(|goal| {
+                let said = [Some(&goal.at), goal.over.as_ref(), goal.lasts.as_ref()];
+                said.map(|said| said.map(|said| said.get_ref().ends()))
+            });
+            let courses: Vec<_> = courses.collect();
+            let first = first.get_or_insert_with(|| courses.clone());
+            if *first != courses {
+                let differs = first.iter().zip(&courses).position(|(a, b)| a != b);
+                let at = differs.map_or(last, |k| &goals[k]).at.span();
+                let what = "goals of several fields come together; give all as many, with the same at, over and lasts";
+                return Err(self.wrong(at, what));
+            }
+            self.check_order(goals, *file.time.interval.get_ref())?;
+        }
+        Ok(())
+    }
+
+    /// That every goal begins when the one before it is over, whatever times are drawn; to half an action,
+    /// which is as exact as times are.
+    fn check_order(&self, goals: &[file::Goal], interval: f64) -> Checked<()> {
+        let longest =
+            |said: &Option<Said<Drawn>>| said.as_ref().map_or(0.0, |said| said.get_ref().ends()[1]);
+        for (k, pair) in goals.windows(2).enumerate() {
+            let [at, next] = [0, 1].map(|which| pair[which].at.get_ref().ends());
+            let (next, ramp) = (next[0], longest(&pair[0].over));
+            let (over, is) = match &pair[0].lasts {
+                None => (at[1] + ramp, "reached"),
+                Some(_) => (at[1] + 2.0 * ramp + longest(&pair[0].lasts), "gone again"),
+            };
+            let what = if next < at[0] {
+                format!(
+                    "goal {} begins at {next}, before goal {} at {}; give goals in the order of their times",
+                    k + 2,
+                    k + 1,
+                    at[0]
+                )
+            } else if next < over - 0.5 * interval {
+                format!(
+                    "goal {} may begin at {next}, but goal {} may not be {is} before {over}; let it begin later, or the other be quicker",
+                    k + 2,
+                    k + 1
+                )
+            } else {
+                continue;
+            };
+            return Err(self.wrong(pair[1].at.span(), what));
         }
         Ok(())
     }
@@ -1043,27 +1089,21 @@ impl Builder<'_> {
             None => Ok(Generator::Expression(Expression::constant(0.0))),
             Some(said) => self.generator(said, &c, still, pinned),
         };
-        let goal = match &field.goal {
-            None => None,
-            Some(goal) => Some(Wander {
+        let goals = field.goal.0.iter().map(|goal| {
+            let within = |said| {
+                let limits = [0.0, c.length];
+                self.drawn(said, [0.0; 2], limits, "a time within the episode")
+            };
+            Ok(Wander {
                 to: self.generator(&goal.field, &c, still, pinned)?,
-                at: self.drawn(
-                    Some(&goal.at),
-                    [0.0; 2],
-                    [0.0, c.length],
-                    "a time within the episode",
-                )?,
-                over: self.drawn(
-                    goal.over.as_ref(),
-                    [0.0; 2],
-                    [0.0, c.length],
-                    "a time within the episode",
-                )?,
+                at: within(Some(&goal.at))?,
+                over: within(goal.over.as_ref())?,
                 lasts: (goal.lasts.as_ref())
                     .map(|said| self.drawn(Some(said), [0.0; 2], [0.0, f64::MAX], "a time"))
                     .transpose()?,
-            }),
-        };
+            })
+        });
+        let goals = goals.collect::<Checked<Vec<_>>>()?;
         let weight = match &field.weight {
             None => c.usual_weight,
             Some(said) if *said.get_ref() >= 0.0 && said.get_ref().is_finite() => *said.get_ref(),
@@ -1083,7 +1123,7 @@ impl Builder<'_> {
             weight,
             initial: generator(&field.initial)?,
             target: generator(&field.target)?,
-            goal,
+            goals,
         })
     }
 
@@ -1416,10 +1456,7 @@ impl Builder<'_> {
         what: &str,
     ) -> Checked<[f64; 2]> {
         let Some(said) = said else { return Ok(usual) };
-        let [low, high] = match *said.get_ref() {
-            Drawn::Always(value) => [value; 2],
-            Drawn::Between(range) => range,
-        };
+        let [low, high] = said.get_ref().ends();
         match least <= low && low <= high && high <= most {
             true => Ok([low, high]),
             false => Err(self.wrong(

@@ -147,14 +147,19 @@ impl Kit {
             }
         }
         let steps = |time: f64| (time / problem.control_interval).round();
-        if let Some(wander) = self.described.iter().find_map(|field| field.goal.as_ref()) {
-            let at = steps(between(rng, wander.at));
+        // Fields that have goals have them at the same times.
+        let wandering = self.described.iter().map(|field| &field.goals);
+        let courses = wandering.max_by_key(|goals| goals.len());
+        let mut reached = 0.0f64;
+        for (number, wander) in courses.into_iter().flatten().enumerate() {
+            // Not before the last is reached, which rounding to steps could make of it.
+            let at = steps(between(rng, wander.at)).max(reached);
             let over = steps(between(rng, wander.over));
             let lasts = wander.lasts.map(|times| steps(between(rng, times)));
             let mut to = Vec::new();
             for (k, field) in self.described.iter().enumerate() {
                 let points = problem.sensors.len();
-                let mut drawn = match &field.goal {
+                let mut drawn = match field.goals.get(number) {
                     Some(wander) => wander.to.draw(problem, self, sample, rng),
                     None => episode.target[k * points..][..points].to_vec(),
                 };
@@ -166,7 +171,8 @@ impl Kit {
                 let back = at + over + lasts;
                 course.extend([(back, 1.0), (back + over, 0.0)]);
             }
-            episode.goal = Some(Change {
+            reached = course.last().map_or(at, |(step, _)| *step);
+            episode.goals.push(Change {
                 field: to,
                 course: Course(course),
             });

@@ -4,8 +4,11 @@
 //! words mean together is `build`'s business.
 
 use crate::pde::lines::Scheme;
-use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
+use std::fmt;
 use toml::Spanned;
 
 /// A value and where it stands.
@@ -156,8 +159,9 @@ pub struct Field {
     pub initial: Option<Said<Shape>>,
     /// What it should be; zero unless said.
     pub target: Option<Said<Shape>>,
-    /// What the target becomes in the course of an episode.
-    pub goal: Option<Goal>,
+    /// What the target becomes in the course of an episode, one after the other.
+    #[serde(default)]
+    pub goal: Goals,
     /// How much its errors count beside other fields'; 1 for the one that agents see, 0 for others.
     pub weight: Option<Said<f64>>,
 }
@@ -261,6 +265,34 @@ pub struct Random {
     pub mean: Option<Number>,
 }
 
+/// One goal, or several in a list.
+#[derive(Debug, Default)]
+pub struct Goals(pub Vec<Goal>);
+
+/// By hand, because an untagged enum would lose the lines of what stands in it.
+impl<'de> Deserialize<'de> for Goals {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMore;
+        impl<'de> Visitor<'de> for OneOrMore {
+            type Value = Goals;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("{ field = …, at = … }, or several in a list")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Goals, A::Error> {
+                let goal = Goal::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Goals(vec![goal]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Goals, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(Goals)
+            }
+        }
+        deserializer.deserialize_any(OneOrMore)
+    }
+}
+
 /// A target that changes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -283,6 +315,16 @@ pub enum Drawn {
     Always(f64),
     /// Evenly between.
     Between([f64; 2]),
+}
+
+impl Drawn {
+    /// The least and the largest.
+    pub fn ends(&self) -> [f64; 2] {
+        match *self {
+            Self::Always(value) => [value; 2],
+            Self::Between(ends) => ends,
+        }
+    }
 }
 
 /// Who acts on the field.

@@ -114,7 +114,8 @@ pub struct Described {
     weight: f64,
     initial: Generator,
     target: Generator,
-    goal: Option<Wander>,
+    /// Where its target goes, one after the other.
+    goals: Vec<Wander>,
 }
 
 /// A reaction.
@@ -189,9 +190,11 @@ impl Kit {
         self.influence.is_some()
     }
 
-    /// Whether targets change in the course of an episode.
-    pub fn wanders(&self) -> bool {
-        self.described.iter().any(|field| field.goal.is_some())
+    /// How often targets change in the course of an episode.
+    pub fn goals(&self) -> usize {
+        (self.described.iter().map(|field| field.goals.len()))
+            .max()
+            .unwrap_or(0)
     }
 
     /// The field of each disturbance.

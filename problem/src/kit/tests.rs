@@ -430,6 +430,36 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
             23,
             &["within the episode", "0.2"],
         ),
+        (
+            "initial = 0.3",
+            "goal = [\n{ field = 1, at = 0.05 },\n{ field = 1, at = [0.04, 0.1] }]",
+            25,
+            &["goal 2 begins at 0.04, before goal 1 at 0.05", "order"],
+        ),
+        (
+            "initial = 0.3",
+            "goal = [{ field = 1, at = 0.01 },\n{ field = 1, at = [0.02, 0.05], over = 0.02 },\n{ field = 0, at = 0.06 }]",
+            25,
+            &["goal 3 may begin at 0.06", "goal 2 may not be reached"],
+        ),
+        (
+            "initial = 0.3",
+            "goal = [{ field = 1, at = 0.01, lasts = 0.1 },\n{ field = 0, at = 0.1 }]",
+            24,
+            &["goal 2 may begin at 0.1", "not be gone again before 0.11"],
+        ),
+        (
+            "initial = 0.3",
+            "goal = [{ field = 1, at = 0.01 },\n{ field = 0, when = 0.1 }]",
+            24,
+            &["'when' means nothing here", "at"],
+        ),
+        (
+            "initial = 0.3",
+            "goal = 3",
+            23,
+            &["field = …, at = …", "expected here"],
+        ),
         ("initial = 0.3", "weight = -1", 23, &["weight"]),
         ("initial = 0.3", "weight = 0", 31, &["no error counts"]),
         (
@@ -953,20 +983,20 @@ fn goals_jump_or_go_straight_and_disturbances_come_and_go() {
         (problem.draw)(problem, &mut episode_rng(0, 0))
     };
     let jump = drawn("");
-    let goal = &jump.goal.as_ref().unwrap().course;
+    let goal = &jump.goals[0].course;
     assert_eq!(
         [0, 4, 5, 19].map(|step| goal.at(step)),
         [0.0, 0.0, 1.0, 1.0]
     );
     assert_eq!((jump.target_at(4)[0], jump.target_at(5)[0]), (0.0, 1.0));
     let ramp = drawn(", over = 0.04");
-    let goal = &ramp.goal.as_ref().unwrap().course;
+    let goal = &ramp.goals[0].course;
     assert_eq!(
         [5, 6, 7, 9, 12].map(|step| goal.at(step)),
         [0.0, 0.25, 0.5, 1.0, 1.0]
     );
     let back = drawn(", over = 0.02, lasts = 0.03");
-    let goal = &back.goal.as_ref().unwrap().course;
+    let goal = &back.goals[0].course;
     assert_eq!(
         [5, 6, 7, 10, 11, 12, 19].map(|step| goal.at(step)),
         [0.0, 0.5, 1.0, 1.0, 0.5, 0.0, 0.0]
@@ -979,6 +1009,34 @@ fn goals_jump_or_go_straight_and_disturbances_come_and_go() {
     // One spacing from the centre: exp(−½ (0.1/0.2)²).
     let here = 21 + 2;
     assert!((f64::from(push.field[here]) - (-0.125f64).exp()).abs() < 1e-6);
+}
+
+/// Up, further up and back to where it was, down again for good; a field beside it has no goals.
+#[test]
+fn goals_come_one_after_the_other() {
+    let goals = "goal = [
+{ field = 1, at = 0.02, over = 0.02 },
+{ field = 3, at = [0.06, 0.07], lasts = 0.02 },
+{ field = -1, at = 0.12, over = 0.02 },
+]\ntarget = 0.5
+[fields.v]\nunit = \"1\"\nrange = [0, 1]\ntarget = 0.25";
+    let problem = load(&with("initial = 0.3", goals)).unwrap_or_else(|bad| panic!("{bad}"));
+    assert_eq!(kit(problem).goals(), 3);
+    let points = problem.grid.len();
+    for number in 0..8 {
+        let episode = (problem.draw)(problem, &mut episode_rng(0, number));
+        let seen = |step: usize| episode.target_at(step)[0];
+        assert_eq!(
+            [0, 2, 3, 4, 5, 9, 12, 13, 14, 19].map(seen),
+            [0.5, 0.5, 0.75, 1.0, 1.0, 1.0, 1.0, 0.0, -1.0, -1.0]
+        );
+        let raised = [6, 7, 8, 9].map(seen);
+        assert!(
+            raised == [3.0, 3.0, 1.0, 1.0] || raised == [1.0, 3.0, 3.0, 1.0],
+            "{raised:?}"
+        );
+        assert!((0..20).all(|step| episode.target_at(step)[points] == 0.25));
+    }
 }
 
 /// Things that somebody might write.

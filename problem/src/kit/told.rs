@@ -204,7 +204,7 @@ impl Kit {
             drawn(&field.initial),
             drawn(&field.target)
         );
-        if let Some(goal) = &field.goal {
+        for goal in &field.goals {
             course += &format!(", and {} from {} {time} on", drawn(&goal.to), span(goal.at));
             if let Some(lasts) = goal.lasts {
                 course += &format!(" for {} {time}", span(lasts));

@@ -633,18 +633,20 @@ fn write_trial(
 fn write_changes(spec: &LoopSpec, episode: &Episode, out: &mut Vec<u32>) {
     let values = spec.problem.state_len();
     let bits = |x: f64| (x as f32).to_bits();
-    assert!(
-        spec.wanders() || episode.goal.is_none(),
-        "a target that stays"
-    );
-    if spec.wanders() {
-        let goal = episode.goal.as_ref();
-        let field = goal.map_or(&episode.target, |goal| &goal.field);
-        assert_eq!(field.len(), values);
-        out.extend(field.iter().map(|z| z.to_bits()));
-        let share = |step| goal.map_or(0.0, |goal| goal.course.at(step));
-        out.extend((0..=spec.horizon).map(|step| bits(share(step))));
+    let (goals, room) = (&episode.goals, spec.goals());
+    assert!(goals.len() <= room, "{} goals", goals.len());
+    let end = out.len() + room * values;
+    for goal in goals {
+        assert_eq!(goal.field.len(), values);
+        out.extend(goal.field.iter().map(|z| z.to_bits()));
     }
+    out.resize(end, 0);
+    let end = end + room * (spec.horizon + 1);
+    for goal in goals {
+        out.extend((0..=spec.horizon).map(|step| bits(goal.course.at(step))));
+    }
+    // A goal that is not there has no share.
+    out.resize(end, 0);
     let (pushes, room) = (&episode.pushes, spec.pushes());
     assert!(pushes.len() <= room, "{} disturbances", pushes.len());
     let end = out.len() + room * values;

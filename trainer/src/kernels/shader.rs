@@ -118,8 +118,8 @@ impl Shader {
             ("PULLS", TERMS),
             ("INITIAL", values),
             ("TARGET", values),
-            ("GOAL", if spec.wanders() { values } else { 0 }),
-            ("COURSE", if spec.wanders() { spec.horizon + 1 } else { 0 }),
+            ("GOAL", spec.goals() * values),
+            ("COURSE", spec.goals() * (spec.horizon + 1)),
             ("PUSHES", spec.pushes() * values),
             ("STRENGTH", spec.pushes() * spec.horizon),
             ("FORM", form),
@@ -255,7 +255,7 @@ fn constants(source: &mut Source, spec: &LoopSpec) {
     source.count("CELLS", grid.len());
     source.count("VALUES", problem.state_len());
     source.count("SEEN_FIELD", problem.seen_field() * grid.len());
-    source.flag("WANDERS", spec.wanders());
+    source.count("GOALS", spec.goals());
     source.count("POINTS_0", grid.points[0]);
     source.count("POINTS_1", grid.points[1]);
     source.flag("PERIODIC", grid.is_closed());

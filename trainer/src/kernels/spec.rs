@@ -46,9 +46,9 @@ impl LoopSpec {
         self.problem.grid.axes
     }
 
-    /// Whether targets change in the course of episodes.
-    pub fn wanders(&self) -> bool {
-        self.problem.kit.is_some_and(|kit| kit.wanders())
+    /// Most changes of the target in an episode.
+    pub fn goals(&self) -> usize {
+        self.problem.kit.map_or(0, |kit| kit.goals())
     }
 
     /// Most pushes in an episode from others than agents.

@@ -46,11 +46,12 @@ fn placed(agent: u32, k: u32) -> f32 {
 
 // What a value should be after so many steps.
 fn target_at(steps: u32, j: u32) -> f32 {
-    let from_here = given(TARGET_IN_EPISODE + j);
-    if !WANDERS {
-        return from_here;
+    var value = given(TARGET_IN_EPISODE + j);
+    for (var k = 0u; k < GOALS; k++) {
+        let share = given(COURSE_IN_EPISODE + k * (HORIZON + 1u) + steps);
+        value = fma(share, given(GOAL_IN_EPISODE + k * VALUES + j) - value, value);
     }
-    return fma(given(COURSE_IN_EPISODE + steps), given(GOAL_IN_EPISODE + j) - from_here, from_here);
+    return value;
 }
 
 // Steps between an observation and the action that it leads to.
