@@ -33,12 +33,14 @@ impl Law {
         let kernel = || {
             (0..sensors.axes)
                 .map(|axis| {
-                    let reach = KERNEL_REACH * problem.actuation.width / sensors.spacing(axis);
+                    let sensing = &problem.sensing;
+                    let apart = sensing.spacing as f64 * sensors.spacing(axis);
+                    let reach = KERNEL_REACH * problem.actuation.width / apart;
                     let window = 2 * reach.ceil() as usize;
                     // Nobody sees the same cell of a torus twice.
                     match sensors.edges[axis] {
                         Edge::Wall => window,
-                        Edge::Periodic => window.min((sensors.points[axis] - 2 * HALO) / 2 * 2),
+                        Edge::Periodic => window.min(sensing.widest(sensors.points[axis]) / 2 * 2),
                     }
                 })
                 .max()
@@ -87,7 +89,7 @@ impl Law {
                     action.force = force.clamp(-actuation.force_max, actuation.force_max) as f32;
                 }
                 Drives::Flow => {
-                    let spacing = [0, 1].map(|axis| self.problem.sensors.spacing(axis));
+                    let spacing = [0, 1].map(|axis| self.apart(axis));
                     let descent = self.averages(observation, seen, |at| {
                         [0, 1].map(|axis| seen.error(at) * seen.slope(at, axis) / spacing[axis])
                     });
@@ -139,11 +141,12 @@ impl Law {
     ) -> f64 {
         let sensors = &self.problem.sensors;
         let cell = self.problem.cell_of(observation.position);
-        let own = self.window / 2 + HALO;
+        let (own, spacing) = (self.window / 2 + HALO, self.problem.sensing.spacing);
         let at = |axis: usize, k: usize| {
             let points = sensors.points[axis];
             match axis < sensors.axes {
-                true => (cell[axis] + k + points * own - own) % points,
+                // As many rounds more as keep it from going below zero.
+                true => (cell[axis] + spacing * k + (points - 1) * spacing * own) % points,
                 false => 0,
             }
         };
@@ -158,6 +161,11 @@ impl Law {
         if total > 0.0 { sum / total } else { 0.0 }
     }
 
+    /// The distance of two cells beside each other along an axis.
+    fn apart(&self, axis: usize) -> f64 {
+        self.problem.sensing.spacing as f64 * self.problem.sensors.spacing(axis)
+    }
+
     /// The actuation kernel's factors along an axis at the patch's cells inside the domain.
     fn weights(&self, observation: &Observation<'_>, axis: usize, own: isize) -> Vec<f64> {
         let (problem, sensors) = (&self.problem, &self.problem.sensors);
@@ -165,11 +173,12 @@ impl Law {
             return vec![1.0];
         }
         let position = f64::from(observation.position[axis]);
+        let spacing = problem.sensing.spacing as isize;
         let cell = problem.cell_of(observation.position)[axis] as isize;
         let inside = observation.patch.inside[axis];
         (inside.first..=inside.last)
             .map(|k| {
-                let steps = cell + k as isize - own;
+                let steps = cell + spacing * (k as isize - own);
                 let x = sensors.low[axis] + sensors.spacing(axis) * steps as f64;
                 let d = (x - position) / problem.actuation.width;
                 libm::exp(-0.5 * d * d)

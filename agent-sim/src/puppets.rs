@@ -222,7 +222,7 @@ impl Stage<'_> {
         let sensors = &problem.sensors;
         let points = sensors.points[..sensors.axes].iter().min();
         let points = points.copied().unwrap_or(0);
-        let most = points.saturating_sub(2 * HALO);
+        let most = problem.sensing.widest(points);
         if self.view.window == 0 || self.view.window > most {
             let window = self.view.window;
             return Err(BadLead::Window {

@@ -58,7 +58,8 @@ impl Eye {
     }
 
     /// The patch around an agent: with the agent in cell `c`, cells
-    /// `c − window/2 − 1 ..= c + window/2` along each axis.
+    /// `c − window/2 − 1 ..= c + window/2` along each axis; with a spacing `s` between them those from
+    /// `c − s (window/2 + 1)` on, every `s`-th.
     ///
     /// Cells beyond a wall hold the wall's value and are not `inside`: the agent leaves them out.
     /// On a torus there is no beyond.
@@ -73,8 +74,9 @@ impl Eye {
         let cell = problem.cell_of(position);
         let mut inside = [Span { first: 0, last: 0 }; 2];
         for axis in 0..grid.axes {
-            let first = cell[axis] as isize - (self.window / 2 + HALO) as isize;
-            inside[axis] = fill(&mut self.cells[axis], grid, axis, first);
+            let spacing = problem.sensing.spacing as isize;
+            let first = cell[axis] as isize - spacing * (self.window / 2 + HALO) as isize;
+            inside[axis] = fill(&mut self.cells[axis], (grid, axis), first, spacing);
         }
         let [rows, columns] = &self.cells;
         let stride = grid.points[1];
@@ -158,11 +160,12 @@ fn block_means(grid: &Grid, blocks: [usize; 2], values: &[f32], means: &mut [f32
     }
 }
 
-/// Indices of the cells from `first` on, and which of them are inside the domain.
-fn fill(cells: &mut [usize], grid: &Grid, axis: usize, first: isize) -> Span {
+/// Indices of the cells from `first` on, so many from one to the next, and which of them are inside the
+/// domain.
+fn fill(cells: &mut [usize], (grid, axis): (&Grid, usize), first: isize, spacing: isize) -> Span {
     let last = grid.points[axis] as isize - 1;
     let end = cells.len() as isize - 1;
-    for (k, cell) in (first..).zip(cells) {
+    for (k, cell) in (first..).step_by(spacing as usize).zip(cells) {
         *cell = match grid.edges[axis] {
             Edge::Wall => k.clamp(0, last),
             Edge::Periodic => k.rem_euclid(last + 1),
@@ -170,8 +173,8 @@ fn fill(cells: &mut [usize], grid: &Grid, axis: usize, first: isize) -> Span {
     }
     match grid.edges[axis] {
         Edge::Wall => Span {
-            first: (-first).clamp(0, end) as u16,
-            last: (last - first).clamp(0, end) as u16,
+            first: (spacing - 1 - first).div_euclid(spacing).clamp(0, end) as u16,
+            last: (last - first).div_euclid(spacing).clamp(0, end) as u16,
         },
         Edge::Periodic => Span {
             first: 0,
@@ -243,6 +246,43 @@ mod tests {
         };
         assert_eq!((patch.field.len(), patch.inside[0]), (402, inside));
         assert!(patch.target.is_empty());
+    }
+
+    /// Every third cell of 100: 49 − 3 · 5 = 34 and on. Nearer to a wall than the halo, the cells inside are
+    /// those that the agent's own goes on to: from 7 down to 1, from 93 up to 99.
+    #[test]
+    fn cells_may_be_apart() {
+        let mut problem = PROBLEM;
+        problem.sensing.spacing = 3;
+        let view = View {
+            window: 8,
+            target: false,
+            wide: None,
+        };
+        let field: Vec<f32> = (0..100).map(|j| j as f32).collect();
+        let mut eye = Eye::new(view, 1);
+        let mut look = |cell: f32| {
+            let patch = eye.look(&problem, &field, &[], [(cell + 0.5) / 99.0, 0.0]);
+            let seen: Vec<f32> = patch.field.iter().collect();
+            (seen, patch.inside[0])
+        };
+        let every_third = |first: i32, cells: i32| -> Vec<f32> {
+            (0..cells).map(|k| (first + 3 * k) as f32).collect()
+        };
+        assert_eq!(
+            look(49.0),
+            (every_third(34, 10), Span { first: 0, last: 9 })
+        );
+        let (seen, inside) = look(7.0);
+        assert_eq!(
+            (seen[3..].to_vec(), inside),
+            (every_third(1, 7), Span { first: 3, last: 9 })
+        );
+        let (seen, inside) = look(93.0);
+        assert_eq!(
+            (seen[..8].to_vec(), inside),
+            (every_third(78, 8), Span { first: 0, last: 7 })
+        );
     }
 
     /// On a 6 × 5 torus whose values name their cell, a window of 2 around cell (5, 0).

@@ -27,7 +27,7 @@ pub fn header(problem: &Problem, window: usize) -> Header<'static> {
         radius: disc.radius as f32,
     });
     Header {
-        problem: Text::new(problem.name),
+        problem: Text::new(problem.seen_as()),
         sensing: Sensing {
             axes: axes as u8,
             window: window as u16,

@@ -97,6 +97,20 @@ pub enum PolicyFileError {
         /// The problem to be run.
         problem: &'static str,
     },
+    /// A policy for windows whose cells are another way apart.
+    #[error(
+        "the policy {origin} was trained for windows as in {found}, not in {needed}, where the number behind \
+         the slash is how many grid points their cells are apart (1 without); give [sensors] that spacing, \
+         or train it again"
+    )]
+    OtherSpacing {
+        /// Where it comes from.
+        origin: String,
+        /// What it was trained for.
+        found: String,
+        /// What it is to run on.
+        needed: &'static str,
+    },
     /// A policy for a field with another number of axes.
     #[error(
         "the policy {origin} is made for fields with {found} {} but {problem} has {axes}; train it again for {problem}",
@@ -342,11 +356,20 @@ impl PolicyFile {
         let origin = || self.origin.clone();
         let policy = self.parse()?;
         let header = policy.header();
-        if header.problem.as_str() != problem.name {
-            return Err(PolicyFileError::OtherProblem {
-                origin: origin(),
-                found: header.problem.as_str().to_owned(),
-                problem: problem.name,
+        let (found, needed) = (header.problem.as_str(), problem.seen_as());
+        if found != needed {
+            let plain = |name: &str| name.split('/').next().unwrap_or_default().to_owned();
+            return Err(match plain(found) == problem.name {
+                true => PolicyFileError::OtherSpacing {
+                    origin: origin(),
+                    found: found.to_owned(),
+                    needed,
+                },
+                false => PolicyFileError::OtherProblem {
+                    origin: origin(),
+                    found: found.to_owned(),
+                    problem: needed,
+                },
             });
         }
         let sensors = &problem.sensors;
@@ -369,7 +392,7 @@ impl PolicyFile {
             });
         }
         let grid = sensors.shape().iter().copied().min().unwrap_or(0);
-        if usize::from(header.sensing.window) > grid {
+        if problem.sensing.spacing * usize::from(header.sensing.window) > grid {
             return Err(PolicyFileError::WindowTooWide {
                 origin: origin(),
                 found: header.sensing.window,

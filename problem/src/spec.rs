@@ -162,8 +162,22 @@ pub struct Sensing {
     /// Grid points in the window along each axis; it covers `c - window/2 .. c + window/2` around
     /// the agent's cell `c`.
     pub window: usize,
+    /// Grid points from one of them to the next: 1 where it leaves out none.
+    pub spacing: usize,
     /// How a position becomes a cell.
     pub cells: Cells,
+}
+
+impl Sensing {
+    /// Grid points that a window of so many takes along an axis, with a halo of one at each end.
+    pub fn span(&self, window: usize) -> usize {
+        self.spacing * (window + 1) + 1
+    }
+
+    /// The widest window along an axis of so many points in which no cell is seen twice.
+    pub fn widest(&self, points: usize) -> usize {
+        (points.saturating_sub(1) / self.spacing).saturating_sub(1)
+    }
 }
 
 /// How a position `s` in units of its axis' length becomes a grid index. The authors' code has both.
@@ -502,7 +516,7 @@ impl Problem {
         let shape = changed.grid.shape();
         let (few, needed) = (
             shape.iter().min().copied().unwrap_or(0),
-            self.sensing.window + 2,
+            self.sensing.span(self.sensing.window),
         );
         if few < needed {
             return Err(BadProblem::GridTooSmall {
@@ -630,6 +644,12 @@ impl Problem {
         let path = self.kit.map(|kit| &kit.path);
         let path = path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
         path.map_or(self.name.to_owned(), |path| path.display().to_string())
+    }
+
+    /// What policies for it say that they are for: its name and, where their cells are no neighbours on the
+    /// grid, how far apart they are. A blob has no other place for that, and agents need not know.
+    pub fn seen_as(&self) -> &'static str {
+        self.kit.map_or(self.name, |kit| kit.seen_as)
     }
 
     /// Number of fields; files may describe several.

@@ -200,6 +200,8 @@ struct Scratch<T> {
     g_scene: Scene<T>,
     /// A target that changes, as it is in the step at hand.
     target: Vec<T>,
+    /// Its means over the cells of the coarse view.
+    coarse_target: Vec<T>,
     /// An episode's errors, as they count.
     error: Vec<T>,
     scaled: Vec<T>,
@@ -679,10 +681,14 @@ impl<T: Real> HostLoop<T> {
             let seen = self.problem.seen(&field[e * n..][..n]);
             difference(seen, target, &mut s.scene.error);
             disturb(trial, step, &mut s.scene.error);
+            self.eyes.survey(&mut s.scene);
             if let Some(sensor) = &self.sensor {
+                // The coarse view's cells are readings as the window's are, of means.
+                self.eyes.means(target, &mut s.coarse_target);
+                read(sensor, &s.coarse_target, &mut s.scene.coarse);
                 read(sensor, target, &mut s.scene.error);
             }
-            self.eyes.prepare(&mut s.scene);
+            self.eyes.slopes(&mut s.scene);
             let seen = now.input[rows.of_episode(e, inputs)].chunks_exact_mut(inputs);
             let agents = position[rows.of_episode(e, axes)].chunks_exact(axes);
             for (at, seen) in agents.zip(seen) {
@@ -1170,15 +1176,20 @@ impl<T: Real> HostLoop<T> {
                 self.eyes
                     .observe_adjoint(&g_seen[..features], self.cell(at), &mut s.g_scene);
             }
-            self.eyes.prepare_adjoint(&mut s.g_scene);
+            self.eyes.slopes_adjoint(&mut s.g_scene);
             if let Some(sensor) = &self.sensor {
                 let target = group.scripts[e].target(step, &mut s.target);
                 let target = self.problem.seen(target);
                 let seen = self.problem.seen(&field[e * n..][..n]);
                 difference(seen, target, &mut s.scene.error);
                 disturb(&group.trials[e], step, &mut s.scene.error);
-                read_adjoint(sensor, target, &s.scene.error, &mut s.g_scene.error);
+                self.eyes.survey(&mut s.scene);
+                self.eyes.means(target, &mut s.coarse_target);
+                let (seen, g) = (&s.scene, &mut s.g_scene);
+                read_adjoint(sensor, &s.coarse_target, &seen.coarse, &mut g.coarse);
+                read_adjoint(sensor, target, &seen.error, &mut g.error);
             }
+            self.eyes.survey_adjoint(&mut s.g_scene);
             let first = e * n + self.problem.seen_field() * self.problem.grid.len();
             for (g, &seen) in s.g_field[first..].iter_mut().zip(&s.g_scene.error) {
                 *g += seen;
@@ -1203,6 +1214,7 @@ impl<T: Real> Trace<T> {
                 scene: eyes.scene(),
                 g_scene: eyes.scene(),
                 target: Vec::new(),
+                coarse_target: eyes.scene().coarse,
                 error: Vec::new(),
                 scaled: Vec::new(),
                 kernels: Vec::new(),

@@ -366,7 +366,7 @@ impl Pen {
         let [width, force] = [self.between(0.1, 0.4), self.between(0.5, 5.0)];
         let driven = self.any(self.names);
         _ = writeln!(text, "[actuators]\nfield = \"{driven}\"\nforce = {force}");
-        if self.chance(0.3) {
+        if self.chance(0.25) {
             // Across its whole range in some of the steps of an episode.
             let rate = self.between(2.0, 20.0) * force / self.length;
             _ = writeln!(text, "rate = {rate}");
@@ -407,9 +407,14 @@ impl Pen {
         let window = self.count(1, 6);
         _ = writeln!(text, "[sensors]\nfield = \"{seen}\"\nwindow = {window}");
         if self.chance(0.3) {
-            text.push_str("noise = 0.01\n");
+            // What fits the smallest grid beside the widest window.
+            let spacing = self.count(2, 3).min(7 / (window + 1));
+            _ = writeln!(text, "spacing = {}", spacing.max(1));
         }
         if self.chance(0.3) {
+            text.push_str("noise = 0.01\n");
+        }
+        if self.chance(0.25) {
             let (low, high) = (self.between(-1.0, 0.3), self.between(0.4, 1.5));
             _ = writeln!(text, "range = [{low}, {high}]");
         }
@@ -587,6 +592,7 @@ fn most_drawn_files_describe_problems_and_refusals_name_the_place() {
             "limited sensors",
             has(&|p| p.kit.unwrap().sensor.range[0].is_finite()),
         ),
+        ("spaced windows", has(&|p| p.sensing.spacing > 1)),
         (
             "sensors in steps",
             has(&|p| p.kit.unwrap().sensor.quantisation > 0.0),

@@ -49,6 +49,7 @@ pub static PROBLEM: Problem = Problem {
     },
     sensing: Sensing {
         window: 8,
+        spacing: 1,
         cells: Cells::Points,
     },
     tracking: true,

@@ -41,6 +41,8 @@ const MOST_RANDOM: usize = 4096;
 /// Lengths that agents' single precision bears, and intervals that their clocks do.
 const LENGTHS: [f64; 2] = [1e-9, 1e9];
 const INTERVALS: [f64; 2] = [1e-6, 4000.0];
+/// Letters of a name, for which manifests of policies have room.
+const LONGEST_NAME: usize = 32;
 /// What policies have room for: discs to keep out of, values to read, numbers to remember.
 const MOST_DISCS: usize = 4;
 /// The smallest disc, as a share of the farthest coordinate: below, rounding would lead into it.
@@ -218,15 +220,8 @@ impl Builder<'_> {
                 }
             },
         };
-        let window = *file.sensors.window.get_ref();
-        let fewest = grid.shape().iter().min().copied().unwrap_or(0);
-        if window == 0 || window + 2 > fewest {
-            let what = format!(
-                "a window of {window} does not fit a grid of {grid}; it can be from 1 to {}",
-                fewest.saturating_sub(2)
-            );
-            return Err(self.wrong(file.sensors.window.span(), what));
-        }
+        let sensing = self.window(&file.sensors, &grid)?;
+        let window = sensing.window;
         let features = [2 * window, window * window][grid.axes - 1];
         if features + MOST_MEMORY > MOST_FEATURES {
             let what = format!(
@@ -245,6 +240,7 @@ impl Builder<'_> {
         let agents = places.count();
         let kit: &'static Kit = Box::leak(Box::new(Kit {
             path: self.path.to_owned(),
+            seen_as: self.seen_as(&file, &sensing)?,
             units: [file.domain.unit.clone(), file.time.unit.clone()],
             described,
             seen,
@@ -301,14 +297,7 @@ impl Builder<'_> {
                 force_max: self.positive(&file.actuators.force, "actuators.force")?,
                 velocity_max,
             },
-            sensing: Sensing {
-                window,
-                // A point of either kind of axis lies in its own cell.
-                cells: match grid.edges.contains(&grid::Edge::Periodic) {
-                    false => Cells::Intervals,
-                    true => Cells::Points,
-                },
-            },
+            sensing,
             integral: None,
             tracking,
             scoring: Scoring {
@@ -425,6 +414,62 @@ impl Builder<'_> {
                     closest.off()
                 );
                 Err(self.wrong(at, what))
+            }
+        }
+    }
+
+    /// What agents see of the grid, without seeing any of it twice.
+    fn window(&self, said: &file::Sensors, grid: &Grid) -> Checked<Sensing> {
+        let fewest = grid.shape().iter().min().copied().unwrap_or(0);
+        let spacing = said.spacing.as_ref().map_or(1, |said| *said.get_ref());
+        let sensing = Sensing {
+            window: *said.window.get_ref(),
+            spacing,
+            // A point of either kind of axis lies in its own cell.
+            cells: match grid.edges.contains(&grid::Edge::Periodic) {
+                false => Cells::Intervals,
+                true => Cells::Points,
+            },
+        };
+        if let Some(said) = &said.spacing {
+            // For a window of one cell and its halo.
+            let most = fewest.saturating_sub(1) / 2;
+            if !(1..=most).contains(&spacing) {
+                let what = format!(
+                    "a window that goes on by {spacing} points does not fit a grid of {grid}; spacing can be from 1 to {most}"
+                );
+                return Err(self.wrong(said.span(), what));
+            }
+        }
+        let widest = sensing.widest(fewest);
+        if !(1..=widest).contains(&sensing.window) {
+            let apart = match spacing {
+                1 => String::new(),
+                _ => format!(", {spacing} points from one to the next,"),
+            };
+            let what = format!(
+                "a window of {}{apart} does not fit a grid of {grid}; it can be from 1 to {widest}",
+                sensing.window
+            );
+            return Err(self.wrong(said.window.span(), what));
+        }
+        Ok(sensing)
+    }
+
+    /// What policies say that they are for. No name of a file has a slash in it.
+    fn seen_as(&self, file: &File, sensing: &Sensing) -> Checked<&'static str> {
+        let name = file.name.get_ref();
+        let seen_as = match sensing.spacing {
+            1 => name.clone(),
+            spacing => format!("{name}/{spacing}"),
+        };
+        match seen_as.len() <= LONGEST_NAME {
+            true => Ok(leaked(&seen_as)),
+            false => {
+                let what = format!(
+                    "policies for this are called '{seen_as}', which is longer than {LONGEST_NAME} letters; take a shorter name"
+                );
+                Err(self.wrong(file.name.span(), what))
             }
         }
     }
@@ -575,12 +620,12 @@ impl Builder<'_> {
     fn check_name(&self, file: &File) -> Checked<()> {
         let name = file.name.get_ref();
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-        match !name.is_empty() && name.len() <= 32 && name.chars().all(plain) {
+        match !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(plain) {
             true => Ok(()),
             false => Err(self.wrong(
                 file.name.span(),
                 format!(
-                    "'{name}' is no name for a problem; take at most 32 letters, digits and dashes"
+                    "'{name}' is no name for a problem; take at most {LONGEST_NAME} letters, digits and dashes"
                 ),
             )),
         }

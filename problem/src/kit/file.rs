@@ -383,6 +383,8 @@ pub struct Sensors {
     pub field: Option<Said<String>>,
     /// Grid points of the window around an agent, along each axis.
     pub window: Said<usize>,
+    /// How many grid points it goes on from one of them to the next; 1 unless said.
+    pub spacing: Option<Said<usize>>,
     /// Standard deviation of noise on every reading.
     pub noise: Option<Said<f64>>,
     /// Distance of two readings beside each other.

@@ -45,6 +45,8 @@ pub const MOST_FIELDS: usize = 4;
 pub struct Kit {
     /// The file.
     pub path: PathBuf,
+    /// What policies for it say that they are for, see [`Problem::seen_as`].
+    pub seen_as: &'static str,
     /// The unit of lengths, and that of times.
     pub units: [String; 2],
     /// The fields, in order.

@@ -401,6 +401,24 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
         // Sizes, ranges and times.
         (window, "window = 10", 31, &["window of 10", "1 to 9"]),
         (window, "window = 0", 31, &["window of 0"]),
+        (
+            window,
+            "window = 5\nspacing = 2",
+            31,
+            &["window of 5, 2 points from one to the next,", "1 to 4"],
+        ),
+        (
+            window,
+            "window = 1\nspacing = 0",
+            32,
+            &["by 0 points", "1 to 5"],
+        ),
+        (
+            window,
+            "window = 1\nspacing = 6",
+            32,
+            &["by 6 points", "1 to 5"],
+        ),
         ("range = [-1, 1]", "range = [1, -1]", 19, &["[least, most]"]),
         (
             "range = [-1, 1]",
@@ -523,6 +541,18 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
     ] {
         assert_refused(&with(from, to), line, words);
     }
+}
+
+/// A blob has no other place for it.
+#[test]
+fn policies_for_spaced_windows_are_called_so() {
+    assert_eq!(load(PLATE).unwrap().seen_as(), "plate");
+    let apart = with("window = 4", "window = 4\nspacing = 2");
+    let problem = load(&apart).unwrap();
+    assert_eq!((problem.name, problem.seen_as()), ("plate", "plate/2"));
+    let long = "name-of-just-thirty-two-letters.".replace('.', "-");
+    let refused = apart.replace("\"plate\"", &format!("\"{long}\""));
+    assert_refused(&refused, 1, &["/2'", "longer than 32 letters"]);
 }
 
 /// u_t = −1000 u: two steps of 1/1000 in an interval of 1/100 are five times too long.

@@ -246,12 +246,13 @@ impl Kit {
         let [length, time] = &self.units;
         let actuation = &problem.actuation;
         let unit = &self.described[self.driven].unit;
-        let window = problem.sensing.window as f64;
+        let sensing = &problem.sensing;
+        let points = (sensing.window * sensing.spacing) as f64;
         let sees: Vec<String> = (0..problem.grid.axes)
-            .map(|axis| short(window * problem.grid.spacing(axis)))
+            .map(|axis| short(points * problem.grid.spacing(axis)))
             .collect();
         format!(
-            "{} {}; each pushes by up to ±{} {unit}/{time}{}{}, and sees {} points, {} {length}, around it",
+            "{} {}; each pushes by up to ±{} {unit}/{time}{}{}, and sees {} points{}, {} {length}, around it",
             problem.agents,
             match actuation.velocity_max {
                 0.0 => "that stay where they are".to_owned(),
@@ -272,7 +273,12 @@ impl Kit {
                 ),
                 false => String::new(),
             },
-            problem.sensing.window,
+            sensing.window,
+            match sensing.spacing {
+                1 => String::new(),
+                2 => ", every other of the grid's".to_owned(),
+                spacing => format!(", {spacing} of the grid's from one to the next"),
+            },
             sees.join(" × "),
         )
     }

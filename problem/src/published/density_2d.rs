@@ -103,6 +103,7 @@ pub static PROBLEM: Problem = Problem {
     },
     sensing: Sensing {
         window: WINDOW,
+        spacing: 1,
         cells: Cells::Intervals,
     },
     integral: Some("mass"),

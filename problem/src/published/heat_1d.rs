@@ -73,6 +73,7 @@ pub static PROBLEM: Problem = Problem {
     },
     sensing: Sensing {
         window: 8,
+        spacing: 1,
         cells: Cells::Intervals,
     },
     integral: None,

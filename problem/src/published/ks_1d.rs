@@ -75,6 +75,7 @@ pub static PROBLEM: Problem = Problem {
     },
     sensing: Sensing {
         window: WINDOW,
+        spacing: 1,
         // floor(ξ/L · 127) in the authors' code, although the circle has 128 cells.
         cells: Cells::Intervals,
     },

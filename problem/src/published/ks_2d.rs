@@ -81,6 +81,7 @@ pub static PROBLEM: Problem = Problem {
     },
     sensing: Sensing {
         window: WINDOW,
+        spacing: 1,
         cells: Cells::Points,
     },
     integral: None,

@@ -316,6 +316,102 @@ fn both_closed_loops_make_the_same_error_of_described_fields() {
     }
 }
 
+/// Two plates, a line and a ring, with what sensors and goals can be.
+const SEEN: [(&str, &str, Option<[usize; 2]>); 4] = [
+    (
+        "[domain]\nunit = \"m\"\nsize = [1, 2]\ngrid = [12, 24]\n",
+        "places = { lattice = [2, 3] }\nspeed = 0.5\n[sensors]\nwindow = 4\nspacing = 2\n",
+        None,
+    ),
+    // A coarse view of readings in steps.
+    (
+        "[domain]\nunit = \"m\"\nsize = [1, 2]\ngrid = [12, 24]\n",
+        "places = { lattice = [2, 3] }\n[sensors]\nwindow = 2\nquantisation = 0.4\nrange = [-0.9, 0.9]\n",
+        Some([3, 6]),
+    ),
+    (
+        "[domain]\nunit = \"m\"\nsize = [2]\ngrid = [40]\n",
+        "places = { lattice = [4] }\nspeed = 0.5\n[sensors]\nwindow = 6\nspacing = 3\n",
+        None,
+    ),
+    (
+        "[domain]\nunit = \"m\"\nsize = [2]\ngrid = [40]\n",
+        "places = { lattice = [4] }\n[sensors]\nwindow = 7\nspacing = 4\n[fields.u.edges]\nall = \"periodic\"\n",
+        None,
+    ),
+];
+
+/// The same where files say what agents see and what targets become, with networks that nothing was taught:
+/// windows with cells apart, at walls and around rings, a coarse view, goals one after the other.
+#[test]
+fn both_closed_loops_show_agents_the_same_of_described_fields() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, (domain, seen, wide)) in SEEN.into_iter().enumerate() {
+        let text = format!(
+            "name = \"seen-{number}\"\n{domain}[time]\nunit = \"s\"\ninterval = 0.02\nsteps = 40
+[fields.u]\nunit = \"1\"\nrange = [-1, 1]\ndiffusion = 0.02
+initial = {{ random = {{ length = 0.4, amplitude = 0.5 }} }}
+goal = [{{ field = 0.4, at = 0.1, over = 0.2 }}, {{ field = \"-0.4*x\", at = [0.4, 0.6] }}]
+[score]\nerror = \"mean\"\n[actuators]\nwidth = 0.2\nforce = 4\n{seen}"
+        );
+        let path = folder.path().join(format!("{number}.toml"));
+        std::fs::write(&path, &text).unwrap();
+        let entries = Entries::new(ENTRIES).unwrap();
+        let entry = entries.by_name(path.to_str().unwrap()).unwrap();
+        let problem = entry.problem;
+        let mut config = entry.recipe.full(problem).policy;
+        config.sight.wide = wide;
+        config.sight.wide_gain = 4.0;
+        config.shape.features = config.sight.features(problem.grid.axes);
+        let mut parameters = config.init(3, &Device::flex()).parameters();
+        let head = (config.shape.fuse + 1) * config.shape.outputs();
+        // Agents that do something.
+        let last = parameters.len() - head;
+        parameters[last..].iter_mut().for_each(|w| *w *= 5.0);
+        let module = config.with_parameters(&parameters, &Device::flex());
+        let file = exported(problem, &config, &module);
+        let policy = file.policy(problem).unwrap();
+        let field = entry.physics.step(problem, &Device::default()).unwrap();
+        let closed_loop: HostLoop =
+            HostLoop::new(problem, field, problem.horizon, &config).unwrap();
+        for episode in episodes(problem, 6, 3) {
+            let trial = Trial::plain(problem, problem.agents, episode);
+            let (terms, _) = closed_loop.forward(&parameters, std::slice::from_ref(&trial));
+            let error = |controller| {
+                let experiment = Experiment {
+                    problem,
+                    controller,
+                    agents: problem.agents,
+                    steps: problem.horizon,
+                    faults: &[],
+                    seed: 0,
+                    plant: None,
+                };
+                let score = experiment.run(&trial.episode, &mut |_| {}).unwrap();
+                score.time_mean_error
+            };
+            let trained = terms[0][Term::Track as usize];
+            let simulated = error(Controller::Policy(&policy));
+            let idle = error(Controller::None);
+            assert!(
+                (trained - simulated).abs() <= 1e-3 * (simulated - idle).abs(),
+                "{number}: {trained} {simulated}, {idle} without agents",
+            );
+        }
+        // A blob has no other place for it than its problem's name.
+        let near = text.replace("spacing = ", "# spacing = ");
+        if near != text {
+            std::fs::write(&path, near).unwrap();
+            let near = problem::kit::load(&path).unwrap();
+            let said = file.policy(near).unwrap_err().to_string();
+            assert!(
+                said.contains(problem.seen_as()) && said.contains("[sensors]"),
+                "{said}"
+            );
+        }
+    }
+}
+
 /// The short ones in tensor operations, whose adjoint is Burn's, against those written by hand: in
 /// every form, next fields and both gradients within 1e-5 of the largest value.
 #[test]

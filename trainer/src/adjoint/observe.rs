@@ -13,6 +13,8 @@ pub struct Eyes {
     points: [usize; 2],
     /// Along which axes there is no beyond.
     wraps: [bool; 2],
+    /// Grid points from one cell of a window to the next.
+    spacing: usize,
     sight: Sight,
 }
 
@@ -24,7 +26,7 @@ pub struct Scene<T> {
     /// Its slope; empty on a plane.
     slope: Vec<T>,
     /// Its means over the cells of the coarse view.
-    coarse: Vec<T>,
+    pub coarse: Vec<T>,
 }
 
 impl Eyes {
@@ -41,6 +43,7 @@ impl Eyes {
             axes: grid.axes,
             points: grid.points,
             wraps: grid.edges.map(|edge| edge == Edge::Periodic),
+            spacing: problem.sensing.spacing,
             sight: sight.clone(),
         }
     }
@@ -55,35 +58,46 @@ impl Eyes {
         }
     }
 
-    /// Fills the rest of a scene from its errors.
-    pub fn prepare<T: Real>(&self, scene: &mut Scene<T>) {
-        if self.axes == 1 {
-            slope(&scene.error, &mut scene.slope, self.wraps[0]);
-        }
-        if let Some(share) = self.share_of_cell() {
-            scene.coarse.fill(T::ZERO);
-            for (k, run) in scene.error.chunks_exact(self.coarse_run()).enumerate() {
-                scene.coarse[self.coarse_cell(k)] += run.iter().copied().sum::<T>();
-            }
-            let share = T::of(share);
-            scene
-                .coarse
-                .iter_mut()
-                .for_each(|mean| *mean = *mean * share);
-        }
+    /// Fills the coarse view of a scene from its errors.
+    pub fn survey<T: Real>(&self, scene: &mut Scene<T>) {
+        self.means(&scene.error, &mut scene.coarse);
     }
 
-    /// Adjoint of [`Self::prepare`]: adds to the errors' gradient.
-    pub fn prepare_adjoint<T: Real>(&self, g: &mut Scene<T>) {
-        if self.axes == 1 {
-            slope_adjoint(&g.slope, &mut g.error, self.wraps[0]);
+    /// Means over the cells of the coarse view; nothing without one.
+    pub fn means<T: Real>(&self, values: &[T], means: &mut [T]) {
+        let Some(share) = self.share_of_cell() else {
+            return;
+        };
+        means.fill(T::ZERO);
+        for (k, run) in values.chunks_exact(self.coarse_run()).enumerate() {
+            means[self.coarse_cell(k)] += run.iter().copied().sum::<T>();
         }
+        let share = T::of(share);
+        means.iter_mut().for_each(|mean| *mean = *mean * share);
+    }
+
+    /// Adjoint of [`Self::survey`]: adds to the errors' gradient.
+    pub fn survey_adjoint<T: Real>(&self, g: &mut Scene<T>) {
         if let Some(share) = self.share_of_cell() {
             let share = T::of(share);
             for (k, run) in g.error.chunks_exact_mut(self.coarse_run()).enumerate() {
                 let pull = g.coarse[self.coarse_cell(k)] * share;
                 run.iter_mut().for_each(|error| *error += pull);
             }
+        }
+    }
+
+    /// Fills the slopes of a scene from its errors.
+    pub fn slopes<T: Real>(&self, scene: &mut Scene<T>) {
+        if self.axes == 1 {
+            slope(&scene.error, &mut scene.slope, self.spacing, self.wraps[0]);
+        }
+    }
+
+    /// Adjoint of [`Self::slopes`]: adds to the errors' gradient.
+    pub fn slopes_adjoint<T: Real>(&self, g: &mut Scene<T>) {
+        if self.axes == 1 {
+            slope_adjoint(&g.slope, &mut g.error, self.spacing, self.wraps[0]);
         }
     }
 
@@ -104,20 +118,25 @@ impl Eyes {
         (k / b * a / self.points[0]) * b + k % b
     }
 
-    /// Grid index of cell `k` of a window around `cell` along an axis: beyond a wall the wall's own
-    /// cell counts, on a ring there is no beyond.
+    /// Grid index of cell `k` of a window around `cell` along an axis: beyond a wall the last cell before it
+    /// counts, on a ring there is no beyond.
     #[inline]
     fn index(&self, axis: usize, cell: usize, k: usize) -> usize {
-        let (half, n) = (self.sight.window / 2, self.points[axis]);
+        let (half, n, s) = (self.sight.window / 2, self.points[axis], self.spacing);
         if self.wraps[axis] {
-            (cell + k + n - half) % n
-        } else {
-            (cell + k).saturating_sub(half).min(n - 1)
+            return (cell + s * k + (n - 1) * s * half) % n;
         }
+        // Cells that there are before this one, and behind it.
+        let (before, behind) = (cell / s, (n - 1 - cell) / s);
+        let from_first = (before + k).saturating_sub(half).min(before + behind);
+        cell % s + s * from_first
     }
 
     /// The first column of a window around column `cell` that lies within the grid as it is.
     fn unbroken(&self, cell: usize) -> Option<usize> {
+        if self.spacing > 1 {
+            return None;
+        }
         let first = cell.checked_sub(self.sight.window / 2)?;
         (first + self.sight.window <= self.points[1]).then_some(first)
     }
@@ -206,34 +225,44 @@ impl<T: Real> Scene<T> {
     }
 }
 
-/// Unit-spacing central differences; at the ends one-sided, or on a ring around it.
-fn slope<T: Real>(field: &[T], out: &mut [T], wraps: bool) {
-    let (last, half) = (field.len() - 1, T::of(0.5));
-    for j in 1..last {
-        out[j] = half * (field[j + 1] - field[j - 1]);
+/// Half the difference of the cells before and behind, so many points away; at the ends one-sided, or on a
+/// ring around it.
+fn slope<T: Real>(field: &[T], out: &mut [T], spacing: usize, wraps: bool) {
+    let (n, half) = (field.len(), T::of(0.5));
+    for j in spacing..n - spacing {
+        out[j] = half * (field[j + spacing] - field[j - spacing]);
     }
-    if wraps {
-        out[0] = half * (field[1] - field[last]);
-        out[last] = half * (field[0] - field[last - 1]);
-    } else {
-        out[0] = field[1] - field[0];
-        out[last] = field[last] - field[last - 1];
+    for j in (0..spacing).chain(n - spacing..n) {
+        let [before, after] = at_an_end(n, j, spacing, wraps);
+        let rise = field[after] - field[before];
+        out[j] = if wraps { half * rise } else { rise };
     }
 }
 
 /// Adjoint of [`slope`]: adds to `g_field`.
-fn slope_adjoint<T: Real>(g: &[T], g_field: &mut [T], wraps: bool) {
-    let (last, half) = (g.len() - 1, T::of(0.5));
-    for j in 1..last {
-        g_field[j + 1] += half * g[j];
-        g_field[j - 1] -= half * g[j];
+fn slope_adjoint<T: Real>(g: &[T], g_field: &mut [T], spacing: usize, wraps: bool) {
+    let (n, half) = (g.len(), T::of(0.5));
+    for j in spacing..n - spacing {
+        g_field[j + spacing] += half * g[j];
+        g_field[j - spacing] -= half * g[j];
     }
     let share = if wraps { half } else { T::ONE };
-    let (before, after) = if wraps { (last, 0) } else { (0, last) };
-    g_field[1] += share * g[0];
-    g_field[before] -= share * g[0];
-    g_field[after] += share * g[last];
-    g_field[last - 1] -= share * g[last];
+    for j in (0..spacing).chain(n - spacing..n) {
+        let [before, after] = at_an_end(n, j, spacing, wraps);
+        g_field[after] += share * g[j];
+        g_field[before] -= share * g[j];
+    }
+}
+
+/// The cells before and behind one near an end of `n`: around the ring, or itself for one beyond a wall.
+fn at_an_end(n: usize, j: usize, spacing: usize, wraps: bool) -> [usize; 2] {
+    match wraps {
+        true => [(j + n - spacing) % n, (j + spacing) % n],
+        false => [
+            j.checked_sub(spacing).unwrap_or(j),
+            Some(j + spacing).filter(|&k| k < n).unwrap_or(j),
+        ],
+    }
 }
 
 #[cfg(test)]
@@ -255,7 +284,8 @@ mod tests {
     fn see(eyes: &Eyes, error: &[f64], cell: [usize; 2], features: usize) -> Vec<f64> {
         let mut scene = eyes.scene();
         scene.error.copy_from_slice(error);
-        eyes.prepare(&mut scene);
+        eyes.survey(&mut scene);
+        eyes.slopes(&mut scene);
         let mut seen = vec![0.0; features];
         eyes.observe(&scene, cell, &mut seen);
         seen
@@ -292,6 +322,41 @@ mod tests {
         assert_eq!(seen[4..], [-630.0, -630.0, 10.0, 10.0]);
     }
 
+    /// As the simulator's: every third cell, beyond the wall the last before it, slopes from cell to cell.
+    #[test]
+    fn cells_of_a_window_may_be_apart() {
+        let sight = Sight {
+            error_gain: 1.0,
+            ..sight(8, None)
+        };
+        let mut problem = heat_1d::PROBLEM;
+        problem.sensing.spacing = 3;
+        let eyes = Eyes::new(&problem, &sight);
+        let field: Vec<f64> = (0..100).map(|j| (j * j) as f64).collect();
+        let square = |j: usize| (j * j) as f64;
+        let seen = see(&eyes, &field, [7, 0], 16);
+        // 7 − 12 and 7 − 9 lie beyond the wall, 1 is the last before it.
+        assert_eq!(seen[..8], [1, 1, 1, 4, 7, 10, 13, 16].map(square));
+        // ((j + 3)² − (j − 3)²)/2 = 6 j, at the wall 4² − 1²; gain 10.
+        assert_eq!(
+            seen[8..],
+            [150.0, 150.0, 150.0, 240.0, 420.0, 600.0, 780.0, 960.0]
+        );
+        let seen = see(&eyes, &field, [93, 0], 16);
+        assert_eq!(seen[..8], [81, 84, 87, 90, 93, 96, 99, 99].map(square));
+        assert_eq!(seen[14..], [10.0 * (square(99) - square(96)); 2]);
+        let mut problem = ks_1d::PROBLEM;
+        problem.sensing.spacing = 3;
+        let eyes = Eyes::new(&problem, &sight);
+        let field: Vec<f64> = (0..128).map(|j| j as f64).collect();
+        let seen = see(&eyes, &field, [1, 0], 16);
+        assert_eq!(seen[..8], [117.0, 120.0, 123.0, 126.0, 1.0, 4.0, 7.0, 10.0]);
+        assert_eq!(
+            seen[11..13],
+            [10.0 * (1.0 - 123.0) / 2.0, 10.0 * (4.0 - 126.0) / 2.0]
+        );
+    }
+
     #[test]
     fn the_coarse_view_is_the_mean_of_its_cells() {
         let eyes = Eyes::new(&density_2d::PROBLEM, &sight(2, Some([8, 10])));
@@ -304,7 +369,19 @@ mod tests {
 
     #[test]
     fn observing_has_the_adjoint_it_claims() {
-        let cases: [(&Problem, Sight, &[[usize; 2]]); 4] = [
+        let apart = |problem: &Problem, spacing: usize| {
+            let mut apart = *problem;
+            apart.sensing.spacing = spacing;
+            apart
+        };
+        let (line, ring) = (apart(&heat_1d::PROBLEM, 3), apart(&ks_1d::PROBLEM, 2));
+        let torus = apart(&ks_2d::PROBLEM, 3);
+        let box_with_walls = apart(&density_2d::PROBLEM, 2);
+        let cases: [(&Problem, Sight, &[[usize; 2]]); 8] = [
+            (&line, sight(8, None), &[[0, 0], [7, 0], [50, 0], [93, 0]]),
+            (&ring, sight(6, None), &[[0, 0], [127, 0]]),
+            (&torus, sight(5, None), &[[1, 62]]),
+            (&box_with_walls, sight(3, Some([4, 5])), &[[1, 79], [62, 0]]),
             (
                 &heat_1d::PROBLEM,
                 sight(8, None),
@@ -322,7 +399,8 @@ mod tests {
             for &cell in cells {
                 let mut g = eyes.scene();
                 eyes.observe_adjoint(&weight, cell, &mut g);
-                eyes.prepare_adjoint(&mut g);
+                eyes.slopes_adjoint(&mut g);
+                eyes.survey_adjoint(&mut g);
                 // It is linear: its value is the product with its gradient.
                 let seen = see(&eyes, &field, cell, features);
                 let value: f64 = seen.iter().zip(&weight).map(|(s, w)| s * w).sum();

@@ -261,6 +261,7 @@ fn constants(source: &mut Source, spec: &LoopSpec) {
     source.flag("PERIODIC", grid.is_closed());
     source.number("DT", problem.control_interval);
     source.count("WINDOW", spec.sight.window);
+    source.count("APART", problem.sensing.spacing);
     source.count("FEATURES", spec.shape.features);
     source.count("MEMORY", spec.shape.memory);
     source.number("LEAK", LEAK.into());

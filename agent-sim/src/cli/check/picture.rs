@@ -238,8 +238,8 @@ fn agents(svg: &mut String, problem: &Problem, plot: &Plot) {
         return;
     };
     let (x, y) = plot.at(place);
-    let half =
-        |axis: usize| 0.5 * plot.scale * problem.sensing.window as f64 * problem.grid.spacing(axis);
+    let points = (problem.sensing.window * problem.sensing.spacing) as f64;
+    let half = |axis: usize| 0.5 * plot.scale * points * problem.grid.spacing(axis);
     let (width, height) = match plot.line {
         true => (half(0), 0.5 * BAND),
         false => (half(0), half(1)),

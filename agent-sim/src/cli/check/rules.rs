@@ -145,7 +145,8 @@ fn window(problem: &Problem, kit: &Kit) -> Finding {
         rate,
     } = kit.scales(problem, kit.seen);
     let unit = &kit.units[0];
-    let seen = problem.sensing.window as f64 * problem.grid.spacing(0);
+    let apart = problem.sensing.spacing as f64 * problem.grid.spacing(0);
+    let seen = problem.sensing.window as f64 * apart;
     // How far what spreads comes in a time.
     let spread = |time: f64| (diffusivity * time).sqrt() + (hyperdiffusivity * time).powf(0.25);
     let front = if rate > 0.0 { spread(1.0 / rate) } else { 0.0 };
@@ -162,7 +163,7 @@ fn window(problem: &Problem, kit: &Kit) -> Finding {
         ),
         seen >= needed && share <= 0.75,
         || {
-            let cells = (needed / problem.grid.spacing(0)).ceil() as usize;
+            let cells = (needed / apart).ceil() as usize;
             format!(
                 "agents see too little or nearly everything: window = {} would hold what matters",
                 cells.max(4)

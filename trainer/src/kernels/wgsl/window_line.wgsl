@@ -7,12 +7,14 @@ fn error(j: u32) -> f32 {
     return field_at(SEEN_FIELD + j) - target_at(now, SEEN_FIELD + j) + sensor_noise(now, j);
 }
 
-// Grid point `k` of the window around a cell.
+// Grid point `k` of the window around a cell; beyond a wall the last before it counts.
 fn seen(c: u32, k: u32) -> u32 {
     if PERIODIC {
-        return (c + k + CELLS - WINDOW / 2u) % CELLS;
+        return (c + APART * k + (CELLS - 1u) * APART * (WINDOW / 2u)) % CELLS;
     }
-    return u32(clamp(i32(c + k) - i32(WINDOW / 2u), 0, i32(CELLS) - 1));
+    let before = i32(c / APART);
+    let behind = i32((CELLS - 1u - c) / APART);
+    return c % APART + APART * u32(clamp(before + i32(k) - i32(WINDOW / 2u), 0, before + behind));
 }
 
 fn feature(agent: u32, k: u32) -> f32 {
@@ -21,15 +23,15 @@ fn feature(agent: u32, k: u32) -> f32 {
         return ERROR_GAIN * error(j);
     }
     if PERIODIC {
-        return SLOPE_GAIN * 0.5 * (error((j + 1u) % CELLS) - error((j + CELLS - 1u) % CELLS));
+        return SLOPE_GAIN * 0.5 * (error((j + APART) % CELLS) - error((j + CELLS - APART) % CELLS));
     }
-    if j == 0u {
-        return SLOPE_GAIN * (error(1u) - error(0u));
+    if j < APART {
+        return SLOPE_GAIN * (error(j + APART) - error(j));
     }
-    if j == CELLS - 1u {
-        return SLOPE_GAIN * (error(j) - error(j - 1u));
+    if j + APART >= CELLS {
+        return SLOPE_GAIN * (error(j) - error(j - APART));
     }
-    return SLOPE_GAIN * 0.5 * (error(j + 1u) - error(j - 1u));
+    return SLOPE_GAIN * 0.5 * (error(j + APART) - error(j - APART));
 }
 
 // Sum of the gradients of one channel at a grid point, over the tile.
@@ -42,15 +44,15 @@ fn gathered(j: u32, channel: u32) -> f32 {
         let at = WINDOW_AT + r * INPUTS + channel * WINDOW;
         let c = u32(pool[SEEN_AT + r]);
         if PERIODIC {
-            let k = (j + CELLS + WINDOW / 2u - c) % CELLS;
-            if k < WINDOW {
-                sum += pool[at + k];
+            let steps = (j + CELLS + APART * (WINDOW / 2u) - c) % CELLS;
+            if steps % APART == 0u && steps / APART < WINDOW {
+                sum += pool[at + steps / APART];
             }
-        } else {
-            // Beyond the walls the wall's own value was seen.
-            let k = i32(j + WINDOW / 2u) - i32(c);
-            let low = select(max(k, 0), 0, j == 0u);
-            let high = select(min(k, i32(WINDOW) - 1), i32(WINDOW) - 1, j == CELLS - 1u);
+        } else if (i32(j) - i32(c)) % i32(APART) == 0 {
+            // Beyond the walls the last value before them was seen.
+            let k = (i32(j) - i32(c)) / i32(APART) + i32(WINDOW / 2u);
+            let low = select(max(k, 0), 0, j < APART);
+            let high = select(min(k, i32(WINDOW) - 1), i32(WINDOW) - 1, j + APART >= CELLS);
             for (var i = low; i <= high; i++) {
                 sum += pool[at + u32(i)];
             }
@@ -63,18 +65,18 @@ fn features_adjoint() {
     for (var j = tid; j < CELLS; j += THREADS) {
         var g = ERROR_GAIN * gathered(j, 0u);
         if PERIODIC {
-            g += SLOPE_GAIN * 0.5 * (gathered((j + CELLS - 1u) % CELLS, 1u) - gathered((j + 1u) % CELLS, 1u));
+            g += SLOPE_GAIN * 0.5 * (gathered((j + CELLS - APART) % CELLS, 1u) - gathered((j + APART) % CELLS, 1u));
         } else {
-            if j > 0u {
-                g += SLOPE_GAIN * select(0.5, 1.0, j == 1u) * gathered(j - 1u, 1u);
+            if j >= APART {
+                g += SLOPE_GAIN * select(0.5, 1.0, j < 2u * APART) * gathered(j - APART, 1u);
             }
-            if j < CELLS - 1u {
-                g -= SLOPE_GAIN * select(0.5, 1.0, j == CELLS - 2u) * gathered(j + 1u, 1u);
+            if j + APART < CELLS {
+                g -= SLOPE_GAIN * select(0.5, 1.0, j + 2u * APART >= CELLS) * gathered(j + APART, 1u);
             }
-            if j == 0u {
-                g -= SLOPE_GAIN * gathered(0u, 1u);
+            if j < APART {
+                g -= SLOPE_GAIN * gathered(j, 1u);
             }
-            if j == CELLS - 1u {
+            if j + APART >= CELLS {
                 g += SLOPE_GAIN * gathered(j, 1u);
             }
         }

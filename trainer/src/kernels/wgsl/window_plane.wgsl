@@ -22,12 +22,15 @@ fn error(j: u32) -> f32 {
     return field_at(SEEN_FIELD + j) - target_at(now, SEEN_FIELD + j) + sensor_noise(now, j);
 }
 
-// Grid index of cell `k` of the window around `c`, along an axis of `n` points.
+// Grid index of cell `k` of the window around `c`, along an axis of `n` points; beyond a wall the last before
+// it counts.
 fn seen(c: u32, k: u32, n: u32) -> u32 {
     if PERIODIC {
-        return (c + k + n - WINDOW / 2u) % n;
+        return (c + APART * k + (n - 1u) * APART * (WINDOW / 2u)) % n;
     }
-    return u32(clamp(i32(c + k) - i32(WINDOW / 2u), 0, i32(n) - 1));
+    let before = i32(c / APART);
+    let behind = i32((n - 1u - c) / APART);
+    return c % APART + APART * u32(clamp(before + i32(k) - i32(WINDOW / 2u), 0, before + behind));
 }
 
 fn feature(agent: u32, k: u32) -> f32 {
@@ -40,15 +43,19 @@ fn feature(agent: u32, k: u32) -> f32 {
 }
 
 // The first and the last cell of the window around `c` that show grid index `j`; the last comes
-// before the first if none does. Beyond the walls the wall's own value was seen.
+// before the first if none does. Beyond the walls the last value before them was seen.
 fn shown(j: u32, c: u32, n: u32) -> vec2<i32> {
     if PERIODIC {
-        let k = i32((j + n + WINDOW / 2u - c) % n);
-        return select(vec2(1, 0), vec2(k, k), k < i32(WINDOW));
+        let steps = (j + n + APART * (WINDOW / 2u) - c) % n;
+        let k = i32(steps / APART);
+        return select(vec2(1, 0), vec2(k, k), steps % APART == 0u && k < i32(WINDOW));
     }
-    let k = i32(j + WINDOW / 2u) - i32(c);
-    let low = select(max(k, 0), 0, j == 0u);
-    let high = select(min(k, i32(WINDOW) - 1), i32(WINDOW) - 1, j == n - 1u);
+    if (i32(j) - i32(c)) % i32(APART) != 0 {
+        return vec2(1, 0);
+    }
+    let k = (i32(j) - i32(c)) / i32(APART) + i32(WINDOW / 2u);
+    let low = select(max(k, 0), 0, j < APART);
+    let high = select(min(k, i32(WINDOW) - 1), i32(WINDOW) - 1, j + APART >= n);
     return vec2(low, high);
 }
 
