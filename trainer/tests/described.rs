@@ -1024,6 +1024,35 @@ fn what_kernels_have_no_form_of_is_refused_by_name() {
     }
 }
 
+/// At the ends of its range, half-way between them and half-way from there the plate is the same everywhere.
+#[test]
+fn lines_that_differ_where_kernels_did_not_look_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hidden.toml");
+    let text = "name = \"hidden\"\n[domain]\nunit = \"m\"\nsize = [1, 1]\ngrid = [9, 9]
+[time]\nunit = \"s\"\ninterval = 0.01\nsteps = 4
+[coefficients]\na = { value = 0.75, range = [0.25, 1.25] }
+[fields.u]\nunit = \"1\"\nrange = [-1, 1]\ndiffusion = \"0.1 + 0.05*sin(4*pi*a)^2*x*y\"
+[actuators]\nwidth = 0.2\nforce = 1\nplaces = { lattice = [2, 2] }\n[sensors]\nwindow = 4\n";
+    std::fs::write(&path, text).unwrap();
+    let problem = kit::load(&path).unwrap_or_else(|bad| panic!("{bad}"));
+    let family = Family::new(problem, &["a=0.25..1.25".parse().unwrap()]).unwrap();
+    let mut kernel = described::entry(problem).kernels.unwrap().0(problem).unwrap();
+    family
+        .corners
+        .iter()
+        .for_each(|corner| kernel.cover(corner));
+    assert!(kernel.varying(&family.corners[0]).is_ok());
+    let mut physics = problem.physics;
+    physics[0] = 0.4;
+    let form = problem.with_coefficients(physics).unwrap();
+    let said = kernel.varying(&form).unwrap_err().to_string();
+    assert!(
+        said.contains("hidden") && said.contains("--backend flex"),
+        "{said}"
+    );
+}
+
 #[test]
 fn every_example_is_a_problem() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/fields");

@@ -7,7 +7,7 @@ use crate::kernels::{FieldKernel, LoopSpec, Varying, no_family};
 use crate::loss::{TERMS, shares};
 use crate::rollout::{Rollout, RolloutError, Terms};
 use crate::trial::Trial;
-use problem::{Episode, Problem};
+use problem::{Episode, NotImplemented, Problem};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::num::NonZeroU64;
@@ -82,7 +82,7 @@ impl GpuLoop {
             (kernels.0)(corner)?;
             field.cover(corner);
         }
-        if !spec.corners.is_empty() && field.varying(&spec.problem).is_empty() {
+        if !spec.corners.is_empty() && field.varying(&spec.problem)?.is_empty() {
             return Err(no_family(&spec.problem).into());
         }
         let limits = gpu.device.limits();
@@ -101,7 +101,7 @@ impl GpuLoop {
             "take another GPU",
         )?;
         let memory = limits.max_compute_workgroup_storage_size as u64;
-        let shader = Shader::new(spec, &*field, threads, (memory / 4) as usize);
+        let shader = Shader::new(spec, &*field, threads, (memory / 4) as usize)?;
         gpu.fits(
             "a workgroup's memory",
             4 * shader.pool as u64,
@@ -262,7 +262,7 @@ impl GpuLoop {
         let mut inputs = Vec::with_capacity(count * self.shader.episode);
         let mut rows = 0;
         for trial in trials {
-            let form = form(spec, &*self.field, trial);
+            let form = form(spec, &*self.field, trial)?;
             write_trial(spec, trial, &form, rows, weights, &mut inputs);
             if self.field.placed() > 0 {
                 let places = trial.start.iter().map(|x| x.map(f64::to_bits)).collect();
@@ -551,10 +551,14 @@ fn with_transposed(spec: &LoopSpec, parameters: &[f32]) -> Vec<f32> {
 }
 
 /// What the field's kernel makes of an episode's coefficients, where episodes have their own.
-fn form(spec: &LoopSpec, field: &dyn FieldKernel, trial: &Trial) -> Vec<Varying> {
+fn form(
+    spec: &LoopSpec,
+    field: &dyn FieldKernel,
+    trial: &Trial,
+) -> Result<Vec<Varying>, NotImplemented> {
     if spec.corners.is_empty() {
         assert_eq!(trial.physics, spec.problem.physics, "a loop of one form");
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let form = spec.problem.with_coefficients(trial.physics);
     let form = form.expect("coefficients of the family");

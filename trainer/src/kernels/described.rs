@@ -202,7 +202,7 @@ impl Kinds {
     }
 
     /// Adds such a table: for a line [node of the line, column].
-    fn write(&self, columns: usize, table: &mut Vec<f64>, row: impl Fn(usize) -> Vec<f64>) {
+    fn write(&self, columns: usize, table: &mut Vec<f64>, mut row: impl FnMut(usize) -> Vec<f64>) {
         let start = table.len();
         table.resize(start + self.size(columns), 0.0);
         let count = match self.single() {
@@ -603,27 +603,29 @@ impl FieldKernel for Described {
         self.substeps * (solving + 4 * each)
     }
 
-    fn varying(&self, form: &Problem) -> Vec<Varying> {
+    fn varying(&self, form: &Problem) -> Result<Vec<Varying>, NotImplemented> {
         let system = System::of(form);
         let (mut mixing, mut inverses) = (Vec::new(), Vec::new());
         for (field, stages) in system.fields.iter().zip(&self.stages) {
             for stage in stages {
                 let m = Matrices::new(&field.operator, &stage.plan);
                 let lines = &stage.mixing;
-                alike(form, lines, &[&m.own, &m.before, &m.after, &m.share]);
+                alike(form, lines, &[&m.own, &m.before, &m.after, &m.share])?;
                 lines.write(COLUMNS, &mut mixing, |line| m.mixing(lines, line));
                 if !stage.solved {
-                    assert!(field.operator.is_idle(), "{}", form.title());
+                    if !field.operator.is_idle() {
+                        return Err(uncovered(form));
+                    }
                     continue;
                 }
                 let (lines, width) = (&stage.inverse, stage.width);
-                alike(form, lines, &[&m.lower, &m.diagonal, &m.upper]);
+                alike(form, lines, &[&m.lower, &m.diagonal, &m.upper])?;
                 let n = lines.length();
+                let mut counts = 0;
                 for transposed in [false, true] {
                     lines.write(width, &mut inverses, |line| {
                         let inverse = m.inverse(lines, line);
-                        let counts = width_of(&inverse, n, stage.ring, TOLERABLE);
-                        assert!(counts <= width, "{}: {counts} of {width}", form.title());
+                        counts = counts.max(width_of(&inverse, n, stage.ring, TOLERABLE));
                         let row = |k: usize| {
                             let first = first_column(n, width, stage.ring, k);
                             let value = move |c: usize| match transposed {
@@ -634,6 +636,9 @@ impl FieldKernel for Described {
                         };
                         (0..n).flat_map(row).map(|at| inverse[at]).collect()
                     });
+                }
+                if counts > width {
+                    return Err(uncovered(form));
                 }
             }
         }
@@ -646,7 +651,7 @@ impl FieldKernel for Described {
             Varying::Table("inverse", inverses),
             Varying::Table("beyond", self.beyond(&system)),
         ]);
-        varying
+        Ok(varying)
     }
 
     fn cover(&mut self, form: &Problem) {
@@ -715,15 +720,29 @@ impl FieldKernel for Described {
     }
 }
 
-/// Lines that share rows must be alike in every form.
-///
-/// # Panics
-/// If they are not, rather than to compute something else.
-fn alike(form: &Problem, lines: &Kinds, values: &[&Vec<f64>]) {
-    if !lines.single() {
-        let mut finer = lines.clone();
-        finer.refine(values);
-        let same = finer.lines.len() == lines.lines.len();
-        assert!(same, "{}: lines differ that were alike", form.title());
+/// Lines that share rows must be alike in every form: one in which they are not would be computed as if it
+/// were another.
+fn alike(form: &Problem, lines: &Kinds, values: &[&Vec<f64>]) -> Result<(), NotImplemented> {
+    if lines.single() {
+        return Ok(());
+    }
+    let mut finer = lines.clone();
+    finer.refine(values);
+    match finer.lines.len() == lines.lines.len() {
+        true => Ok(()),
+        false => Err(uncovered(form)),
+    }
+}
+
+/// A form whose lines are not as those at the ends of its coefficients' ranges made expect.
+fn uncovered(form: &Problem) -> NotImplemented {
+    NotImplemented {
+        part: "the GPU kernels",
+        form: format!(
+            "{}: its coefficients change what lines of the grid have in common in a way that the ends of their \
+             ranges do not show",
+            form.title()
+        ),
+        remedy: "draw coefficients from other ranges, or train with --backend flex",
     }
 }

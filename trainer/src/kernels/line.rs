@@ -93,18 +93,18 @@ impl FieldKernel for Line {
     }
 
     /// A⁻¹ is [offset + band, cell], zero on the walls.
-    fn varying(&self, form: &Problem) -> Vec<Varying> {
+    fn varying(&self, form: &Problem) -> Result<Vec<Varying>, NotImplemented> {
         let Scheme {
             implicit_ratio,
             explicit_ratio,
             growth,
         } = (self.scheme)(form);
         let inverse = banded_inverse(form.grid.len(), implicit_ratio, self.band);
-        vec![
+        Ok(vec![
             Varying::Number("explicit_ratio", explicit_ratio),
             Varying::Number("growth", growth),
             Varying::Table("inverse", inverse),
-        ]
+        ])
     }
 
     fn cover(&mut self, form: &Problem) {

@@ -74,9 +74,9 @@ pub trait FieldKernel: Debug + Send + Sync {
 
     /// What changes with the coefficients of the equation, for a form of the problem that it
     /// [covers](Self::cover): always the same numbers and tables, in the same order and size. Without
-    /// any, coefficients cannot be drawn.
-    fn varying(&self, _form: &Problem) -> Vec<Varying> {
-        Vec::new()
+    /// any, coefficients cannot be drawn. Refuses a form that differs where none of those covered did.
+    fn varying(&self, _form: &Problem) -> Result<Vec<Varying>, NotImplemented> {
+        Ok(Vec::new())
     }
 
     /// Makes its tables large enough for another form.

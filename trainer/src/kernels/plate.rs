@@ -40,7 +40,7 @@ impl FieldKernel for Plate {
     }
 
     /// P and A⁻¹ of Peaceman and Rachford's scheme, [offset + band, point], zero on the edges.
-    fn varying(&self, form: &Problem) -> Vec<Varying> {
+    fn varying(&self, form: &Problem) -> Result<Vec<Varying>, NotImplemented> {
         let (n, band) = (form.grid.points[1], self.band);
         let inverse = banded_inverse(n, half(form), band);
         // A = 1 − q D and C = 1 + q D, so P = C A⁻¹ = 2 A⁻¹ − 1.
@@ -48,10 +48,10 @@ impl FieldKernel for Plate {
         for x in &mut step[band * n + 1..(band + 1) * n - 1] {
             *x -= 1.0;
         }
-        vec![
+        Ok(vec![
             Varying::Table("half_step", step),
             Varying::Table("inverse", inverse),
-        ]
+        ])
     }
 
     fn cover(&mut self, form: &Problem) {

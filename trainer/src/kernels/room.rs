@@ -36,12 +36,12 @@ impl FieldKernel for Room {
         false
     }
 
-    fn varying(&self, form: &Problem) -> Vec<Varying> {
+    fn varying(&self, form: &Problem) -> Result<Vec<Varying>, NotImplemented> {
         let mixing = transport(form).expect("forms of this kernel").mixing;
-        vec![
+        Ok(vec![
             Varying::Number("staying", 1.0 - 4.0 * mixing),
             Varying::Number("mixing", mixing),
-        ]
+        ])
     }
 
     fn declare(&self, shader: &mut Declaration) {

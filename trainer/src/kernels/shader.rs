@@ -6,7 +6,7 @@ use crate::adjoint::motion::KEEP_OUT_MARGIN;
 use crate::loss::{ORDER_FLOOR, TERMS, Term, late_steps};
 use crate::policy::{GAIN, LEAK};
 use agent_core::policy::Fusion;
-use problem::{Cells, Drives};
+use problem::{Cells, Drives, NotImplemented};
 use std::fmt::{Display, Write};
 
 /// Numbers that an episode begins with: delay, sensor noise, actuator noise, seed, agents, its first row.
@@ -94,7 +94,12 @@ impl Source {
 
 impl Shader {
     /// For workgroups of `threads` threads that share up to `memory` values.
-    pub fn new(spec: &LoopSpec, field: &dyn FieldKernel, threads: usize, memory: usize) -> Self {
+    pub fn new(
+        spec: &LoopSpec,
+        field: &dyn FieldKernel,
+        threads: usize,
+        memory: usize,
+    ) -> Result<Self, NotImplemented> {
         let mut source = Source::default();
         let mut tables = Vec::new();
         let rows = Rows::new(spec);
@@ -107,7 +112,7 @@ impl Shader {
         rows.write(&mut source, spec);
         source.count("SWARM", CONDITIONS - 2);
         source.count("FIRST_ROW", CONDITIONS - 1);
-        let varying = field.varying(&spec.problem);
+        let varying = field.varying(&spec.problem)?;
         let form = match spec.corners.is_empty() {
             true => constant(&mut source, &mut tables, &varying),
             false => drawn(&mut source, &varying),
@@ -195,7 +200,7 @@ impl Shader {
         ] {
             source.line(part);
         }
-        Self {
+        Ok(Self {
             source: source.0,
             tables,
             rows,
@@ -204,7 +209,7 @@ impl Shader {
             scratch: scratch.0,
             pool,
             rounds: field.rounds(threads),
-        }
+        })
     }
 }
 

@@ -158,10 +158,10 @@ impl FieldKernel for Vortices {
     }
 
     /// ν |k|² per mode.
-    fn varying(&self, form: &Problem) -> Vec<Varying> {
+    fn varying(&self, form: &Problem) -> Result<Vec<Varying>, NotImplemented> {
         let viscosity = turbulence_2d::equation(form).viscosity;
         let damping = squares(form).iter().map(|q| viscosity * q).collect();
-        vec![Varying::Table("damping", damping)]
+        Ok(vec![Varying::Table("damping", damping)])
     }
 
     fn declare(&self, shader: &mut Declaration) {
