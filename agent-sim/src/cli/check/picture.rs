@@ -12,6 +12,8 @@ const WIDTH: f64 = 720.0;
 const ROOM: f64 = 60.0;
 /// Height of a line domain.
 const BAND: f64 = 120.0;
+/// Height of a line of the legend.
+const LINE: f64 = 22.0;
 
 /// From the domain to the drawing.
 struct Plot {
@@ -40,7 +42,8 @@ pub fn draw(problem: &Problem, kit: &Kit) -> String {
         true => BAND,
         false => plot.scale * grid.extent(1),
     };
-    let legend = 22.0 * 5.0;
+    let marks = marks(problem, kit);
+    let legend = LINE * marks.len() as f64;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0}\" height=\"{:.0}\" font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
         WIDTH + 2.0 * ROOM,
@@ -49,7 +52,7 @@ pub fn draw(problem: &Problem, kit: &Kit) -> String {
     domain(&mut svg, problem, kit, &plot);
     disturbances(&mut svg, kit, &plot);
     agents(&mut svg, problem, &plot);
-    words(&mut svg, problem, kit, height);
+    words(&mut svg, problem, kit, &marks, height);
     svg += "</svg>\n";
     svg
 }
@@ -254,8 +257,37 @@ fn agents(svg: &mut String, problem: &Problem, plot: &Plot) {
     );
 }
 
-/// Title, scales and what the colours mean.
-fn words(svg: &mut String, problem: &Problem, kit: &Kit, height: f64) {
+/// What the colours mean that are there.
+fn marks(problem: &Problem, kit: &Kit) -> Vec<(&'static str, &'static str)> {
+    let moves = match problem.actuation.velocity_max {
+        0.0 => "agents and the width of what they do",
+        _ => "where agents begin, and the width of what they do",
+    };
+    let all = [
+        (true, "#2f6db5", moves),
+        (true, "#1b7f4d", "what one of them sees"),
+        (
+            kit.disturbances().next().is_some(),
+            "#e07b39",
+            "disturbances",
+        ),
+        (
+            true,
+            "#303030",
+            "edges: black insulated, red held, ochre exchanging, blue open",
+        ),
+        (
+            !problem.keep_out.is_empty(),
+            "#c03028",
+            "dashed red: where agents must not go",
+        ),
+    ];
+    let there = all.into_iter().filter(|(there, ..)| *there);
+    there.map(|(_, colour, text)| (colour, text)).collect()
+}
+
+/// Title, scales and the legend.
+fn words(svg: &mut String, problem: &Problem, kit: &Kit, marks: &[(&str, &str)], height: f64) {
     let grid = &problem.grid;
     let size: Vec<String> = (0..grid.axes)
         .map(|axis| format!("{}", grid.extent(axis)))
@@ -267,27 +299,34 @@ fn words(svg: &mut String, problem: &Problem, kit: &Kit, height: f64) {
         size.join(" × "),
         escaped(&kit.units[0]),
     );
-    let moves = match problem.actuation.velocity_max {
-        0.0 => "agents and the width of what they do",
-        _ => "where agents begin, and the width of what they do",
-    };
-    let marks: [(&str, &str); 5] = [
-        ("#2f6db5", moves),
-        ("#1b7f4d", "what one of them sees"),
-        ("#e07b39", "disturbances"),
-        (
-            "#303030",
-            "edges: black insulated, red held, ochre exchanging, blue open",
-        ),
-        ("#c03028", "dashed red: where agents must not go"),
-    ];
-    for (k, (colour, text)) in marks.into_iter().enumerate() {
-        let y = height + 2.0 * ROOM + 22.0 * k as f64;
+    for (k, (colour, text)) in marks.iter().enumerate() {
+        let y = height + 2.0 * ROOM + LINE * k as f64;
         let _ = writeln!(
             svg,
             "<rect x=\"{ROOM}\" y=\"{:.0}\" width=\"12\" height=\"12\" fill=\"{colour}\"/><text x=\"{:.0}\" y=\"{y:.0}\">{text}</text>",
             y - 11.0,
             ROOM + 22.0,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_legend_names_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let drawn = |change: &str| {
+            let text = include_str!("../templates/heat-2d.toml");
+            let (quiet, _) = text.split_once("[[disturbances]]").unwrap();
+            let path = folder.path().join("plate.toml");
+            std::fs::write(&path, format!("{quiet}{change}")).unwrap();
+            let problem = problem::kit::load(&path).unwrap_or_else(|bad| panic!("{bad}"));
+            draw(problem, problem.kit.unwrap())
+        };
+        assert!(!drawn("").contains("disturbances"));
+        let bell = "bell = { centre = [6, 14], width = 2 }\nstrength = 3\n";
+        assert!(drawn(&format!("[[disturbances]]\n{bell}")).contains(">disturbances<"));
     }
 }
