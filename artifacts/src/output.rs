@@ -224,6 +224,12 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
+/// Writes a line to standard error. A reader that has gone away (`2>&1 | head`) must not end what is at work;
+/// `eprintln!` would panic.
+pub fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// A line of a result, see [`print()`]; `println!` would panic where nobody reads on.
 #[macro_export]
 macro_rules! say {

@@ -1,7 +1,7 @@
 //! `agent-sim campaign`: thousands of runs held to what is required.
 
 use super::odds::{passed, share_text};
-use super::progress::{Progress, tell};
+use super::progress::Progress;
 use super::rig_args::RigArgs;
 use super::run::{csv, listing, refuse_real_boards, rig};
 use super::{VERSION, print, provenance, use_threads};
@@ -13,7 +13,7 @@ use crate::scenario::{Scenario, Team};
 use crate::table::{number, table};
 use crate::trajectory::Trajectory;
 use anyhow::{anyhow, bail};
-use artifacts::output::OutputFolder;
+use artifacts::output::{OutputFolder, tell};
 use clap::Args;
 use problem::{Problems, input};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};

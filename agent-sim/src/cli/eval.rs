@@ -14,6 +14,7 @@ use crate::scenario::{ControllerKind, Scenario, Team, fault_seed};
 use crate::table::{number, table};
 use agent_core::policy::{Encoding, Policy};
 use anyhow::bail;
+use artifacts::output::tell;
 use artifacts::policy_file;
 use clap::Args;
 use problem::metrics::{Score, Summary};
@@ -511,7 +512,7 @@ fn scores(
     }
     if let Some(worst) = coarse.iter().max_by(|a, b| a.share.total_cmp(&b.share)) {
         let (of, all) = (coarse.len(), episodes.len());
-        eprintln!("warning: {what}, {of} of {all} episodes: {worst}");
+        tell(&format!("warning: {what}, {of} of {all} episodes: {worst}"));
     }
     Ok(scores)
 }

@@ -1,7 +1,7 @@
 //! `agent-sim hunt`: the worst scenario of a space, as small as it can be.
 
 use super::campaign::{Court, folder_for, read_space};
-use super::progress::{Waiting, tell};
+use super::progress::Waiting;
 use super::rig_args::RigArgs;
 use super::run::listing;
 use super::{VERSION, print, provenance, use_threads};
@@ -10,7 +10,7 @@ use crate::requirement::Verdict;
 use crate::scenario::Scenario;
 use crate::table::number;
 use anyhow::bail;
-use artifacts::output::OutputFolder;
+use artifacts::output::{OutputFolder, tell};
 use clap::Args;
 use problem::Problems;
 use serde_json::json;

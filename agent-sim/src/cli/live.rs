@@ -1,6 +1,5 @@
 //! `agent-sim live`: a run in the browser, with hands on it.
 
-use super::progress::tell;
 use super::replay;
 use super::run::{StageArgs, rig};
 use super::{print, say_beforehand, use_threads};
@@ -9,7 +8,7 @@ use crate::live::play::{Show, play};
 use crate::live::serve::Server;
 use crate::scenario::Scenario;
 use anyhow::{anyhow, bail};
-use artifacts::output::OutputFolder;
+use artifacts::output::{OutputFolder, tell};
 use artifacts::policy_file::PolicyFile;
 use clap::Args;
 use problem::Problems;

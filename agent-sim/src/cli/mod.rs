@@ -27,12 +27,11 @@ mod tune;
 
 use crate::scenario::{Scenario, Team};
 use anyhow::{anyhow, bail};
-use artifacts::output;
+use artifacts::output::{self, tell};
 use artifacts::policy_file::{PolicyFile, off_beat};
 use clap::{Parser, Subcommand};
 use problem::test_set::Resampled;
 use problem::{Listed, Problem, Problems, limit};
-use progress::tell;
 use std::process::ExitCode;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -202,7 +201,7 @@ pub fn main(entries: &[impl Listed]) -> ExitCode {
     match outcome.and_then(|problems| carry_out(Cli::parse().command, &problems)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            tell(&format!("error: {error}"));
             ExitCode::FAILURE
         }
     }

@@ -1,13 +1,13 @@
 //! `agent-sim nodes` and `agent-sim flash`: boards by themselves.
 
 use super::print;
-use super::progress::tell;
 use super::rig_args::RigArgs;
 use crate::rig::{Boards, Pace, Payload, Rig, cause};
 use crate::table::table;
 use agent_core::message::{PolicyId, SlotState};
 use agent_core::policy::Policy;
 use anyhow::bail;
+use artifacts::output::tell;
 use artifacts::policy_file::PolicyFile;
 use clap::Args;
 use node_link::NodeStatus;

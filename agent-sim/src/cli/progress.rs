@@ -1,17 +1,12 @@
 //! A progress bar that shows only when there is something to wait for.
 
+use artifacts::output::tell;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Work that is done sooner is not worth a bar.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Writes a line to standard error. A reader that has gone away (`2>&1 | head`) must not end a run.
-pub fn tell(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
 
 /// Counts finished pieces of work, on standard error and only on a terminal.
 pub struct Progress {

@@ -1,10 +1,11 @@
 //! Boards from flags: where they are, what runs on them, how long they are waited for.
 
 use super::key::{Terms, read_key, signed_offer};
-use super::progress::{Progress, tell};
+use super::progress::Progress;
 use crate::rig::{Absent, BUILT_IMAGES, Boards, Images, Pace, Payload, Rig, Setup};
 use agent_core::policy::Policy;
 use anyhow::{anyhow, bail};
+use artifacts::output::tell;
 use artifacts::policy_file::PolicyFile;
 use clap::Args;
 use node_link::Offer;

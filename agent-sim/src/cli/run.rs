@@ -6,7 +6,7 @@ use super::live::PageArgs;
 use super::nodes::status_rows;
 use super::origin::origin;
 use super::plant_args::{PlantArgs, on_plant};
-use super::progress::{Progress, tell};
+use super::progress::Progress;
 use super::replay::{EPISODE, POLICY, SCENARIO, STEPS};
 use super::rig_args::RigArgs;
 use super::scenario_args::ScenarioArgs;
@@ -27,7 +27,7 @@ use crate::scenario::{ControllerKind, Scenario, Team};
 use crate::table::{number, table};
 use agent_core::policy::Policy;
 use anyhow::bail;
-use artifacts::output::{OutputError, OutputFolder};
+use artifacts::output::{OutputError, OutputFolder, tell};
 use clap::Args;
 use problem::metrics::Score;
 use problem::test_set::Resampled;
@@ -296,7 +296,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     }
     for (contender, recording) in contenders.iter().zip(&made) {
         if let Some(too_coarse) = &recording.too_coarse {
-            eprintln!("warning: {}: {too_coarse}", contender.name);
+            tell(&format!("warning: {}: {too_coarse}", contender.name));
         }
     }
 

@@ -2,7 +2,6 @@
 
 use super::eval::{evaluate, headline_name, notes};
 use super::plant_args::PlantArgs;
-use super::progress::tell;
 use super::run::listing;
 use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, say_beforehand, use_threads};
@@ -14,7 +13,7 @@ use crate::report::{self, DrawError, RGBColor, Scored, Series, Sweep, line};
 use crate::scenario::{ControllerKind, Scenario, Team};
 use crate::table::{number, table};
 use anyhow::bail;
-use artifacts::output::OutputFolder;
+use artifacts::output::{OutputFolder, tell};
 use artifacts::seal;
 use clap::Args;
 use problem::metrics::Summary;

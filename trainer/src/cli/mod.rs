@@ -13,7 +13,7 @@ use crate::entry::{Entries, Entry};
 use crate::{export, inspect};
 use agent_core::policy::{Encoding, Governor, MAGIC};
 use anyhow::{Context, Result};
-use artifacts::output::{print, write_whole};
+use artifacts::output::{print, tell, write_whole};
 use artifacts::policy_file::{self, PolicyFile};
 use artifacts::say;
 use clap::{Parser, Subcommand};
@@ -116,7 +116,7 @@ pub fn main(entries: &[&'static Entry]) -> ExitCode {
     match outcome.and_then(|entries| carry_out(Arguments::parse().command, &entries)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            tell(&format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }

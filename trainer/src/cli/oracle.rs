@@ -5,6 +5,7 @@ use crate::entry::Entries;
 use crate::oracle::{Crash, Found, Task};
 use crate::swarm;
 use anyhow::{Result, bail};
+use artifacts::output::tell;
 use artifacts::policy_file::PolicyFile;
 use artifacts::say;
 use problem::Problem;
@@ -78,7 +79,7 @@ pub fn run(arguments: Arguments, entries: &Entries) -> Result<()> {
         (None, None) => EpisodeSet::Fresh,
     };
     if let Some(resampled) = set.resampled(&problem)? {
-        eprintln!("note: {set}: {resampled}");
+        tell(&format!("note: {set}: {resampled}"));
     }
     let episodes = set.episodes(&problem, arguments.seed, count)?;
     let agents = arguments.agents.map_or(problem.agents, |n| n as usize);

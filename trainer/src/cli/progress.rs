@@ -2,6 +2,7 @@
 
 use crate::learn::{StepReport, Trainer};
 use crate::loss::Term;
+use artifacts::output::tell;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 
@@ -57,10 +58,10 @@ impl Progress {
                 self.spoken = Instant::now();
                 let rate = (step - self.first) as f64 / self.began.elapsed().as_secs_f64();
                 let left = (self.steps - step) as f64 / rate;
-                eprintln!(
+                tell(&format!(
                     "step {step}/{}  {rate:.1}/s  eta {left:.0} s  {message}",
                     self.steps
-                );
+                ));
             }
         } else {
             self.bar.set_message(message);

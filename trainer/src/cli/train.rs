@@ -6,6 +6,7 @@ use crate::entry::{Entries, Entry};
 use crate::run::{Existing, Outcome};
 use crate::training::{AlreadyTrained, Opened, Options};
 use anyhow::{Context, Result, bail};
+use artifacts::output::tell;
 use artifacts::say;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -74,7 +75,7 @@ fn train(entry: &'static Entry, arguments: &Arguments, stop: &AtomicBool) -> Res
     let opened = match arguments.options.open(entry, &arguments.out, existing) {
         Err(error) if arguments.all => match error.downcast_ref::<AlreadyTrained>() {
             Some(done) => {
-                eprintln!("{name}: already trained for {} steps", done.steps);
+                tell(&format!("{name}: already trained for {} steps", done.steps));
                 return Ok(());
             }
             None => return Err(error),
@@ -88,9 +89,9 @@ fn train(entry: &'static Entry, arguments: &Arguments, stop: &AtomicBool) -> Res
     } = opened;
     let (folder, begun) = (run.folder().display().to_string(), run.trainer().step);
     let parameters = run.trainer().policy_config.shape.parameters();
-    eprintln!(
+    tell(&format!(
         "training {name} on {engine}: {parameters} parameters, steps {begun} to {steps}, into {folder}"
-    );
+    ));
     let mut progress = Progress::new(begun, steps);
     let outcome = run.train(steps, stop, |trainer, report| {
         progress.show(trainer, report);
@@ -100,7 +101,9 @@ fn train(entry: &'static Entry, arguments: &Arguments, stop: &AtomicBool) -> Res
     let (step, headline) = (run.trainer().step, run.trainer().headline());
     match outcome {
         Outcome::Finished => {}
-        Outcome::Stale => eprintln!("stopped at step {step}: no better validation for a while"),
+        Outcome::Stale => tell(&format!(
+            "stopped at step {step}: no better validation for a while"
+        )),
         Outcome::Interrupted => bail!(
             "stopped at step {step}; the state is in '{folder}/latest', continue with --resume"
         ),

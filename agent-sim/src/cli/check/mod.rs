@@ -6,10 +6,9 @@ mod picture;
 mod resolved;
 mod rules;
 
-use super::progress::tell;
 use super::{VERSION, print, use_threads};
 use anyhow::{Context, bail};
-use artifacts::output::OutputFolder;
+use artifacts::output::{OutputFolder, tell};
 use clap::Args;
 use problem::Problem;
 use problem::kit::Kit;
