@@ -37,8 +37,9 @@ struct Pen {
     names: &'static [&'static str],
     cuts: Vec<String>,
     length: f64,
-    /// Whether the field that is described has hyperdiffusion.
+    /// Whether the field that is described has hyperdiffusion, and diffusion that is positive everywhere.
     smoothed: bool,
+    spreads: bool,
 }
 
 impl Pen {
@@ -173,7 +174,9 @@ impl Pen {
     }
 
     fn diffusion(&mut self) -> Option<String> {
-        Some(match self.count(0, 5) {
+        let kind = self.count(0, 5);
+        self.spreads = (1..=3).contains(&kind);
+        Some(match kind {
             5 if self.smoothed => self.between(-0.05, 0.0).to_string(),
             4 if self.smoothed => format!("\"0.05*a*{}\"", self.hills()),
             0 => return None,
@@ -216,7 +219,7 @@ impl Pen {
         match self.count(0, 3) {
             0 => format!("{{ fixed = {value} }}"),
             1 => "\"insulated\"".to_owned(),
-            2 if !self.smoothed => {
+            2 if !self.smoothed || self.spreads => {
                 let transfer = self.between(0.0, 3.0);
                 format!("{{ convective = {transfer}, ambient = {value} }}")
             }
@@ -482,6 +485,7 @@ fn file(number: u64, folder: &Path) -> PathBuf {
         cuts: Vec::new(),
         length: 0.0,
         smoothed: false,
+        spreads: false,
     };
     let (interval, steps) = (pen.between(0.002, 0.05), pen.count(6, 14));
     pen.length = interval * steps as f64;
@@ -578,6 +582,14 @@ fn most_drawn_files_describe_problems_and_refusals_name_the_place() {
         (
             "hyperdiffusion",
             has(&|p| kit::system::System::of(p).has_hyperdiffusion()),
+        ),
+        (
+            "exchange beside hyperdiffusion",
+            has(&|p| {
+                let system = kit::system::System::of(p);
+                let mut hypers = system.fields.iter().flat_map(|field| &field.hyper);
+                hypers.any(|hyper| !hyper.laplacian.inflow.is_empty())
+            }),
         ),
         ("cut-out", has(&|p| !p.kit.unwrap().cuts.is_empty())),
         ("mask", has(&|p| p.kit.unwrap().mask.is_some())),

@@ -1122,6 +1122,9 @@ impl Builder<'_> {
             }
         };
         let edges = self.edges(field, &c, moving)?;
+        if let Some(kappa) = &hyperdiffusion {
+            self.check_exchange(field, &edges, (&diffusion, kappa), &c)?;
+        }
         let fixed = |side: usize| matches!(edges[side].kind, operator::Edge::Fixed);
         let pinned = [0, 1].map(|axis| {
             [0, 1].map(|end| {
@@ -1198,6 +1201,16 @@ impl Builder<'_> {
     /// The least and the largest value of a map within the domain, coefficients being at the ends of their
     /// ranges and half-way; infinite where it is no number.
     fn extremes(&self, map: &Map, c: &FieldContext) -> [f64; 2] {
+        self.extremes_where(map, c, |node| c.domain.wet(node))
+    }
+
+    /// The same at some of the grid's nodes; of numbers in a file all count.
+    fn extremes_where(
+        &self,
+        map: &Map,
+        c: &FieldContext,
+        counts: impl Fn(usize) -> bool,
+    ) -> [f64; 2] {
         let wider = |[low, high]: [f64; 2], value: f64| match value.is_nan() {
             true => [f64::NEG_INFINITY, f64::INFINITY],
             false => [low.min(value), high.max(value)],
@@ -1230,7 +1243,7 @@ impl Builder<'_> {
             inputs[first] = &coordinates[0];
             inputs[first + 1] = &coordinates[1];
             expression.evaluate(&inputs, &mut out, &mut scratch);
-            let wet = out.iter().enumerate().filter(|(k, _)| c.domain.wet(*k));
+            let wet = out.iter().enumerate().filter(|(k, _)| counts(*k));
             found = wet.map(|(_, value)| *value).fold(found, wider);
         }
         found
@@ -1398,10 +1411,6 @@ impl Builder<'_> {
                             format!("convective must be zero or positive, not {convective}"),
                         ));
                     }
-                    if field.hyperdiffusion.is_some() {
-                        let what = "a field with hyperdiffusion has no convective edges; write \"insulated\", \"periodic\", { fixed = … } or { inflow = … }";
-                        return Err(self.wrong(said.span(), what));
-                    }
                     let finest = (0..c.grid.axes).map(|axis| c.grid.spacing(axis));
                     let rate = 8.0 * convective / finest.fold(f64::INFINITY, f64::min);
                     self.check_mixing(rate, said.span(), c)?;
@@ -1417,6 +1426,47 @@ impl Builder<'_> {
             })
         };
         (0..sides).map(edge).collect()
+    }
+
+    /// That diffusion takes to the walls what passes there by exchange: hyperdiffusion carries none of it, and
+    /// both need the slope that it makes.
+    fn check_exchange(
+        &self,
+        field: &file::Field,
+        edges: &[Edge],
+        (diffusion, kappa): (&Map, &Expression),
+        c: &FieldContext,
+    ) -> Checked<()> {
+        let mut steepest: f64 = 0.0;
+        for (side, edge) in edges.iter().enumerate() {
+            let operator::Edge::Convective { transfer } = edge.kind else {
+                continue;
+            };
+            let mut along = vec![false; c.grid.len()];
+            let pieces = c.domain.pieces().iter().filter(|piece| piece.side == side);
+            pieces.for_each(|piece| along[piece.node] = true);
+            if transfer == 0.0 || !along.contains(&true) {
+                continue;
+            }
+            let [least, _] = self.extremes_where(diffusion, c, |node| along[node]);
+            if least <= 0.0 {
+                let exchanging = field.edges.values().find(|edge| {
+                    matches!(edge.get_ref(), file::Edge::Convective { convective, .. } if *convective == transfer)
+                });
+                let at = exchanging.map_or(0..0, Said::span);
+                let what = format!(
+                    "diffusion takes to a convective edge what passes there, so beside hyperdiffusion it must be positive there, not {least}; give it a positive value at the edge, or write \"insulated\", {{ fixed = … }} or {{ inflow = … }}"
+                );
+                return Err(self.wrong(at, what));
+            }
+            steepest = steepest.max(transfer / least);
+        }
+        let finest = (0..c.grid.axes).map(|axis| c.grid.spacing(axis));
+        let finest = finest.fold(f64::INFINITY, f64::min);
+        let [_, most] = self.extremes(&Map::Expression(kappa.clone()), c);
+        let at = field.hyperdiffusion.as_ref().map_or(0..0, Said::span);
+        let sharpest = sharpest(c.grid) + 8.0 * steepest / finest;
+        self.check_mixing(most * sharpest.powi(2), at, c)
     }
 
     fn generator(

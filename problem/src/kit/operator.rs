@@ -82,6 +82,40 @@ impl Operator {
         edges: &[Edge],
         spacing: [f64; 2],
     ) -> Self {
+        let edge = |piece: &Piece| edges[piece.side];
+        Self::assembled(domain, diffusivity, velocity, edges, edge, spacing)
+    }
+
+    /// Δ of a field with that diffusivity: where it exchanges with its surroundings its slope goes by its
+    /// diffusivity there, `−∂u/∂n = (transfer / D) (u − ambient)`.
+    ///
+    /// # Panics
+    /// As [`Self::new`]; if the diffusivity is not positive where the field exchanges.
+    pub fn laplacian(
+        domain: &Domain,
+        diffusivity: &[f64],
+        edges: &[Edge],
+        spacing: [f64; 2],
+    ) -> Self {
+        let ones = vec![1.0; domain.grid().len()];
+        let edge = |piece: &Piece| match edges[piece.side] {
+            Edge::Convective { transfer } if transfer > 0.0 => Edge::Convective {
+                transfer: transfer / diffusivity[piece.node],
+            },
+            edge => edge,
+        };
+        Self::assembled(domain, &ones, None, edges, edge, spacing)
+    }
+
+    /// With edges by side, which tell what is held, and by piece, which tell what passes.
+    fn assembled(
+        domain: &Domain,
+        diffusivity: &[f64],
+        velocity: Option<&[Vec<f64>; 2]>,
+        edges: &[Edge],
+        edge: impl Fn(&Piece) -> Edge,
+        spacing: [f64; 2],
+    ) -> Self {
         let grid = *domain.grid();
         let n = grid.len();
         assert_eq!((diffusivity.len(), edges.len()), (n, domain.sides()));
@@ -117,7 +151,7 @@ impl Operator {
         }
         for piece in domain.pieces() {
             let v = speed(piece.axis, piece.node);
-            operator.bound(domain, piece, edges[piece.side], v, spacing[piece.axis]);
+            operator.bound(domain, piece, edge(piece), v, spacing[piece.axis]);
         }
         operator.release_held_nodes();
         operator

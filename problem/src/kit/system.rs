@@ -39,13 +39,17 @@ pub struct FieldSystem {
     pub hyper: Option<Hyper>,
     /// What it is cut to after every step of the solver.
     pub clip: Option<[f64; 2]>,
-    /// Where the sides' values are asked for: at fixed nodes, and where something comes in.
+    /// Where the sides' values are asked for: at fixed nodes, where something comes in, and where
+    /// hyperdiffusion goes by what is beyond.
     fixed: Vec<Stretch>,
     inflow: Vec<Stretch>,
+    ambient: Vec<Stretch>,
 }
 
-/// Hyperdiffusion, `−κ Δ²u`. Where the field is held Δu is zero; at other walls nothing passes, and Δu is
-/// level there as u is.
+/// Hyperdiffusion, `−κ Δ²u`, which needs a second condition at walls. Where the field is held Δu is zero; where
+/// nothing passes it is level, as u is; where u exchanges with its surroundings Δu does with none, at the same
+/// rate. So Δ is the same symmetric operator both times, and an exchange goes from the one to the other as it
+/// grows from nothing beyond all bounds.
 #[derive(Debug, Clone)]
 pub struct Hyper {
     /// κ.
@@ -96,7 +100,13 @@ impl System {
                 .map(|flow| [0, 1].map(|axis| kit.mapped(problem, grid, &flow[axis])));
             let edges: Vec<operator::Edge> = field.edges.iter().map(|edge| edge.kind).collect();
             let spacing = [0, 1].map(|axis| grid.spacing(axis));
-            let spreading = |d: &[f64]| Operator::new(&domain, d, None, &edges, spacing);
+            // What is taken away again passes no wall: there diffusion exchanges what it does.
+            let walls = edges.iter().map(|edge| match edge {
+                operator::Edge::Convective { .. } => operator::Edge::Insulated,
+                edge => *edge,
+            });
+            let walls: Vec<operator::Edge> = walls.collect();
+            let taken = |d: &[f64]| Operator::new(&domain, d, None, &walls, spacing);
             let part =
                 |sign: f64| -> Vec<f64> { diffusion.iter().map(|d| (sign * d).max(0.0)).collect() };
             let (above, below) = (part(1.0), part(-1.0));
@@ -105,14 +115,18 @@ impl System {
                 .hyperdiffusivity(problem, field)
                 .map(|coefficient| Hyper {
                     coefficient,
-                    laplacian: spreading(&vec![1.0; grid.len()]),
-                    against: below.iter().any(|d| *d > 0.0).then(|| spreading(&below)),
+                    laplacian: Operator::laplacian(&domain, &diffusion, &edges, spacing),
+                    against: below.iter().any(|d| *d > 0.0).then(|| taken(&below)),
                 });
-            let inflow = operator.inflow.iter();
+            let sides = |inflow: &[operator::Inflow]| {
+                stretches(grid, inflow.iter().map(|inflow| (inflow.node, inflow.side)))
+            };
             FieldSystem {
                 clip: field.clipped.then_some(field.range),
                 fixed: stretches(grid, operator.fixed.iter().copied()),
-                inflow: stretches(grid, inflow.map(|inflow| (inflow.node, inflow.side))),
+                inflow: sides(&operator.inflow),
+                ambient: (hyper.as_ref())
+                    .map_or(Vec::new(), |hyper| sides(&hyper.laplacian.inflow)),
                 operator,
                 hyper,
             }
@@ -155,6 +169,24 @@ impl System {
         let part = &self.fields[field];
         values.resize(part.operator.inflow.len(), 0.0);
         self.beyond(field, &part.inflow, time, values);
+    }
+
+    /// Writes the values of what is beyond a field's edges where hyperdiffusion goes by it, in the order of
+    /// its [`Hyper::laplacian`]'s inflow.
+    pub fn ambient_values(&self, field: usize, time: f64, values: &mut Vec<f64>) {
+        let part = &self.fields[field];
+        let hyper = part.hyper.as_ref();
+        values.resize(hyper.map_or(0, |hyper| hyper.laplacian.inflow.len()), 0.0);
+        self.beyond(field, &part.ambient, time, values);
+    }
+
+    /// When, in a step of `dt` from `begin` on, that counts what edges bring: half-way, which is worth an
+    /// order, or at the end, where what they hold does.
+    pub fn inflow_time(&self, begin: f64, dt: f64) -> f64 {
+        match self.scheme {
+            Scheme::FirstOrder => begin + dt,
+            Scheme::SecondOrder => begin + 0.5 * dt,
+        }
     }
 
     /// Whether what edges hold or bring changes in time.

@@ -258,10 +258,10 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
             &["must not depend on x or y"],
         ),
         (
-            "edges = { all = \"insulated\" }",
-            "hyperdiffusion = 0.1\nedges = { hole = { convective = 1 } }",
-            23,
-            &["no convective edges", "insulated"],
+            "diffusion = 0.1\nreaction = \"a*u*(1-u)\"\nedges = { all = \"insulated\" }",
+            "diffusion = \"0.1 - 0.2*x\"\nhyperdiffusion = 0.1\nedges = { hole = { convective = 1 } }",
+            22,
+            &["must be positive there, not -0.0", "insulated"],
         ),
         (diffusion, "diffusion = inf", 20, &["finite"]),
         (diffusion, "velocity = [1]", 20, &["1 components", "has 2"]),
@@ -938,6 +938,107 @@ fn hyperdiffusion_is_second_order_on_every_form() {
                 assert!((order - 2.0).abs() < 0.2, "{name}, {edge}: {errors:?}");
             }
         }
+    }
+}
+
+/// A box of so many axes, without a hole, that exchanges to the right and at the top beside hyperdiffusion; so
+/// many steps are a quarter of a second.
+fn exchanging(axes: usize, points: usize, steps: usize, reaction: &str, ambient: &str) -> String {
+    let transfer = 0.05 * 0.9 * 0.9f64.tan();
+    let bottom = ["", ", bottom = \"insulated\""][axes - 1];
+    with("initial = 0.3", "")
+        .replace(
+            "size = [1, 2]",
+            &format!("size = {:?}", &[1.0, 1.0][..axes]),
+        )
+        .replace(
+            "grid = [11, 21]",
+            &format!("grid = {:?}", &[points; 2][..axes]),
+        )
+        .replace(
+            "cuts = [{ name = \"hole\", disc = { centre = [0.5, 1], radius = 0.22 } }]",
+            "",
+        )
+        .replace(
+            "interval = 0.01",
+            &format!("interval = {}\nsubsteps = 1", 0.25 / steps as f64),
+        )
+        .replace(
+            "diffusion = 0.1",
+            "diffusion = 0.05\nhyperdiffusion = 0.001",
+        )
+        .replace("a*u*(1-u)", reaction)
+        .replace(
+            "{ all = \"insulated\" }",
+            &format!(
+                "{{ all = {{ convective = {transfer}, ambient = \"{ambient}\" }}, left = \"insulated\"{bottom} }}"
+            ),
+        )
+        .replace(
+            "[[0.1, 0.1], [0.9, 1.9]]",
+            if axes == 1 { "[[0.1]]" } else { "[[0.1, 0.1]]" },
+        )
+}
+
+/// What becomes of this start in so many intervals.
+fn after(text: &str, steps: usize, start: impl Fn([f64; 2]) -> f64) -> Vec<f64> {
+    let problem = load(text).unwrap_or_else(|bad| panic!("{bad}\n{text}"));
+    let grid = problem.grid;
+    let mut state: Vec<f64> = (0..grid.len())
+        .map(|node| start(grid.place(node)))
+        .collect();
+    let mut stepper = (problem.stepper)(problem, 1);
+    let rest = vec![0.0; grid.len()];
+    (0..steps).for_each(|_| stepper.step(&mut state, &rest));
+    state
+}
+
+/// u = 0.4 + g(t) cos(q x) cos(q y) with q tan q = transfer / D: it exchanges with surroundings at 0.4, and Δu
+/// with none.
+#[test]
+fn hyperdiffusion_is_second_order_where_fields_exchange_with_what_is_around_them() {
+    for axes in [1, 2] {
+        let square = axes as f64 * 0.81;
+        let decay = 0.05 * square + 1e-3 * square * square;
+        let form = ["cos(0.9*x)", "cos(0.9*x)*cos(0.9*y)"][axes - 1];
+        let reaction = format!("{form}*(1.5*cos(3*t) + {decay}*(1 + 0.5*sin(3*t)))");
+        let wave =
+            |place: [f64; 2]| -> f64 { place[..axes].iter().map(|x| (0.9 * x).cos()).product() };
+        let error = |n: usize| {
+            let text = exchanging(axes, n + 1, n, &reaction, "0.4");
+            let found = after(&text, n, |place| 0.4 + wave(place));
+            let growth = 1.0 + 0.5 * 0.75f64.sin();
+            let start = after(&text, 0, |place| 0.4 + growth * wave(place));
+            let gaps = found.iter().zip(start).map(|(a, b)| (a - b).abs());
+            gaps.fold(0.0, f64::max)
+        };
+        let errors = [16, 32, 64].map(error);
+        for pair in errors.windows(2) {
+            let order = (pair[0] / pair[1]).log2();
+            assert!((order - 2.0).abs() < 0.2, "{axes}: {errors:?}");
+        }
+    }
+}
+
+/// Where the surroundings move, parts of a step that see them at different times cost some of the order.
+#[test]
+fn hyperdiffusion_follows_surroundings_that_move() {
+    let end = |steps: usize| {
+        let text = exchanging(1, 33, steps, "0*u", "sin(2*t)");
+        after(&text, steps, |[x, _]| (0.9 * x).cos())
+    };
+    let exact = end(2048);
+    let error = |steps: usize| {
+        let gaps = end(steps)
+            .into_iter()
+            .zip(&exact)
+            .map(|(a, b)| (a - b).abs());
+        gaps.fold(0.0, f64::max)
+    };
+    let errors = [32, 64, 128].map(error);
+    assert!(errors[0] < 1e-5, "{errors:?}");
+    for pair in errors.windows(2) {
+        assert!((pair[0] / pair[1]).log2() > 1.6, "{errors:?}");
     }
 }
 

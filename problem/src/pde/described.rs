@@ -23,6 +23,8 @@ pub struct DescribedStepper {
     edges_change: bool,
     fixed: Vec<Vec<f64>>,
     inflow: Vec<Vec<f64>>,
+    /// What is beyond them where hyperdiffusion goes by it, when each of its parts [looks](LOOKS).
+    ambient: Vec<[[Vec<f64>; 2]; 2]>,
     /// What pushes each field, all of them.
     push: Vec<f64>,
     middle: Vec<f64>,
@@ -30,6 +32,10 @@ pub struct DescribedStepper {
     /// Steps of the solver that were taken.
     taken: u64,
 }
+
+/// Shares of a step at which the parts of hyperdiffusion before and after the rest look beyond walls, each
+/// half-way through it and at its end. To first order all of it comes after.
+const LOOKS: [[[f64; 2]; 2]; 2] = [[[0.0; 2], [0.5, 1.0]], [[0.25, 0.5], [0.75, 1.0]]];
 
 impl DescribedStepper {
     /// For one `parts`-th of a control interval.
@@ -62,20 +68,37 @@ impl DescribedStepper {
             edges_change: system.edges_change(),
             fixed: vec![Vec::new(); fields],
             inflow: vec![Vec::new(); fields],
+            ambient: vec![Default::default(); fields],
             push: vec![0.0; fields * nodes],
             middle: vec![0.0; fields * nodes],
             scratch: Scratch::default(),
             taken: 0,
             system,
         };
-        stepper.see_to_edges(0.0);
+        stepper.see_to_edges();
         stepper
     }
 
-    fn see_to_edges(&mut self, time: f64) {
+    /// Looks at edges for the step to come: what is held is as at its end.
+    fn see_to_edges(&mut self) {
+        let (system, begin) = (&self.system, self.taken as f64 * self.dt);
+        let order = match system.scheme {
+            Scheme::FirstOrder => 0,
+            Scheme::SecondOrder => 1,
+        };
+        let inflow_time = system.inflow_time(begin, self.dt);
         for (k, (fixed, inflow)) in self.fixed.iter_mut().zip(&mut self.inflow).enumerate() {
-            self.system.fixed_values(k, time, fixed);
-            self.system.inflow_values(k, time, inflow);
+            system.fixed_values(k, begin + self.dt, fixed);
+            system.inflow_values(k, inflow_time, inflow);
+        }
+        for (k, ambient) in self.ambient.iter_mut().enumerate() {
+            for (values, look) in ambient
+                .iter_mut()
+                .flatten()
+                .zip(LOOKS[order].as_flattened())
+            {
+                system.ambient_values(k, begin + look * self.dt, values);
+            }
         }
     }
 
@@ -159,8 +182,9 @@ impl DescribedStepper {
         for (k, (splitting, smoothing)) in parts.enumerate() {
             let field = &mut state[k * nodes..][..nodes];
             let push = &self.push[k * nodes..][..nodes];
+            let [before, after] = &self.ambient[k];
             if let (Scheme::SecondOrder, Some(smoothing)) = (self.system.scheme, &mut *smoothing) {
-                smoothing.step(field);
+                smoothing.step(field, before.each_ref().map(Vec::as_slice));
             }
             match splitting {
                 Some(splitting) => {
@@ -176,7 +200,7 @@ impl DescribedStepper {
                 }
             }
             if let Some(smoothing) = smoothing {
-                smoothing.step(field);
+                smoothing.step(field, after.each_ref().map(Vec::as_slice));
             }
         }
     }
@@ -191,8 +215,7 @@ impl Stepper<f64> for DescribedStepper {
         );
         for _ in 0..self.substeps {
             if self.edges_change {
-                // As they are at the end of the step, where they are held.
-                self.see_to_edges((self.taken + 1) as f64 * self.dt);
+                self.see_to_edges();
             }
             self.substep(state, force);
         }

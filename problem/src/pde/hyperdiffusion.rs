@@ -2,7 +2,7 @@
 
 use super::lines::Scheme;
 use crate::grid::Edge;
-use crate::kit::operator::Operator;
+use crate::kit::operator::{Inflow, Operator};
 use crate::kit::system::Hyper;
 use num_complex::Complex;
 
@@ -19,7 +19,8 @@ use num_complex::Complex;
 /// whole make one of second order, `2 S(Δt/2)² − S(Δt)`, under which the finest waves die away too.
 ///
 /// Along a line, `(1 + a L²)⁻¹` and `−√a L (1 + a L²)⁻¹` are the parts, real and imaginary, of
-/// `(1 + i√a L)⁻¹`: one complex tridiagonal system gives both.
+/// `(1 + i√a L)⁻¹`: one complex tridiagonal system gives both. What is beyond walls adds g to `L u`, but
+/// nothing to `L` of that: `−√a g` on the right, in the imaginary part.
 #[derive(Debug, Clone)]
 pub struct Hyperdiffusion {
     whole: Step,
@@ -27,6 +28,8 @@ pub struct Hyperdiffusion {
     half: Option<Step>,
     /// Diffusion by as much as a diffusivity is below zero.
     against: Option<Operator>,
+    /// Where what is beyond walls counts.
+    inflow: Vec<Inflow>,
     room: Room,
     begun: Vec<f64>,
 }
@@ -35,6 +38,8 @@ pub struct Hyperdiffusion {
 #[derive(Debug, Clone)]
 struct Step {
     dt: f64,
+    /// √a.
+    root: f64,
     /// `1 + i√a L` along each axis.
     lines: Vec<ComplexLines>,
 }
@@ -42,6 +47,8 @@ struct Step {
 #[derive(Debug, Clone)]
 struct Room {
     values: Vec<Complex<f64>>,
+    /// What is beyond walls adds to Δu: node, axis, how much.
+    beyond: Vec<(usize, usize, f64)>,
     real: Vec<f64>,
     change: Vec<f64>,
 }
@@ -79,8 +86,10 @@ impl Hyperdiffusion {
                 Scheme::SecondOrder => Some(Step::new(hyper, 0.5 * dt)),
             },
             against: hyper.against.clone(),
+            inflow: hyper.laplacian.inflow.clone(),
             room: Room {
                 values: vec![Complex::ZERO; nodes],
+                beyond: Vec::new(),
                 real: zeros.clone(),
                 change: zeros.clone(),
             },
@@ -88,22 +97,32 @@ impl Hyperdiffusion {
         }
     }
 
-    /// Replaces `field` by its value one step later. Fixed and dry nodes keep theirs.
-    pub fn step(&mut self, field: &mut [f64]) {
+    /// Replaces `field` by its value one step later. Fixed and dry nodes keep theirs. `beyond` are the values
+    /// of each of the laplacian's inflows half-way and at the end.
+    pub fn step(&mut self, field: &mut [f64], beyond: [&[f64]; 2]) {
         let Self {
             whole,
             half,
             against,
+            inflow,
             room,
             begun: once,
         } = self;
+        let mut take = |step: &mut Step, which: usize, field: &mut [f64]| {
+            assert_eq!(beyond[which].len(), inflow.len(), "values beyond");
+            let given = inflow.iter().zip(beyond[which]);
+            room.beyond.clear();
+            room.beyond
+                .extend(given.map(|(at, value)| (at.node, at.axis, at.weight * value)));
+            step.take(against.as_ref(), room, field);
+        };
         let Some(half) = half else {
-            return whole.take(against.as_ref(), room, field);
+            return take(whole, 1, field);
         };
         once.copy_from_slice(field);
-        whole.take(against.as_ref(), room, once);
-        half.take(against.as_ref(), room, field);
-        half.take(against.as_ref(), room, field);
+        take(whole, 1, once);
+        take(half, 0, field);
+        take(half, 1, field);
         for (u, once) in field.iter_mut().zip(once) {
             *u = 2.0 * *u - *once;
         }
@@ -116,6 +135,7 @@ impl Step {
         let lines = |axis| ComplexLines::new(&hyper.laplacian, axis, root);
         Self {
             dt,
+            root,
             lines: (0..hyper.laplacian.grid.axes).map(lines).collect(),
         }
     }
@@ -125,8 +145,15 @@ impl Step {
         for (value, u) in values.iter_mut().zip(&*field) {
             *value = Complex::new(*u, 0.0);
         }
+        let root = self.root;
+        let let_in = |axis: usize, values: &mut [Complex<f64>]| {
+            for (node, _, added) in room.beyond.iter().filter(|(_, along, _)| *along == axis) {
+                values[*node].im -= root * added;
+            }
+        };
         let (first, rest) = self.lines.split_first_mut().expect("an axis");
         for across in rest {
+            let_in(1, values);
             across.solve(values);
             values.iter_mut().for_each(|value| value.im *= 2.0);
         }
@@ -140,6 +167,7 @@ impl Step {
                 value.re -= self.dt * change;
             }
         }
+        let_in(0, values);
         first.solve(values);
         for (u, value) in field.iter_mut().zip(values) {
             *u = value.re;
@@ -282,6 +310,9 @@ mod tests {
         }
     }
 
+    /// Beyond walls that let nothing in.
+    const NOTHING: [&[f64]; 2] = [&[]; 2];
+
     fn apart(a: &[f64], b: &[f64]) -> f64 {
         let gaps = a.iter().zip(b).map(|(a, b)| (a - b).abs());
         gaps.fold(0.0, f64::max)
@@ -322,7 +353,7 @@ mod tests {
                 let error = |steps: usize, scheme| {
                     let mut field = start.clone();
                     let mut stepper = Hyperdiffusion::new(&hyper, scheme, 0.1 / steps as f64);
-                    (0..steps).for_each(|_| stepper.step(&mut field));
+                    (0..steps).for_each(|_| stepper.step(&mut field, NOTHING));
                     let exact: Vec<f64> = start.iter().map(|u| factor * u).collect();
                     apart(&field, &exact) / factor
                 };
@@ -349,7 +380,7 @@ mod tests {
         let start: Vec<f64> = (0..33).map(sine).collect();
         let mut field = start.clone();
         let mut stepper = Hyperdiffusion::new(&hyper, Scheme::SecondOrder, 1e-3);
-        (0..400).for_each(|_| stepper.step(&mut field));
+        (0..400).for_each(|_| stepper.step(&mut field, NOTHING));
         // κ (2π)⁴ t = 0.623; differences have 4/h² sin²(πh) for k².
         let square = (2.0 * 32.0 * (PI / 32.0).sin()).powi(2);
         let exact: Vec<f64> = (start.iter())
@@ -366,7 +397,7 @@ mod tests {
             points in (4..9usize, 4..9usize),
             around: [bool; 2],
             inside in prop::collection::vec(prop::bool::weighted(0.85), 36),
-            held: bool,
+            held in 0..3usize,
             log_dt in -4.0..6.0f64,
             start in prop::collection::vec(-1.0..1.0f64, 64),
         ) {
@@ -376,9 +407,11 @@ mod tests {
             let disc = Shape::Disc { centre: [0.3, 0.3], radius: 0.25 };
             let mask = Mask { points: [6, 6], inside };
             let domain = Domain::new(grid, &[disc], Some(&mask));
-            let kind = if held { Kind::Fixed } else { Kind::Insulated };
+            let kind = [Kind::Insulated, Kind::Fixed, Kind::Convective { transfer: 0.7 }][held];
             let hyper = hyper(&domain, 1e-2, kind, 0.0);
             let fixed = &hyper.laplacian.fixed;
+            let zeros = vec![0.0; hyper.laplacian.inflow.len()];
+            let beyond = [zeros.as_slice(); 2];
             let mut field = start[..grid.len()].to_vec();
             fixed.iter().for_each(|(node, _)| field[*node] = 0.0);
             let sum = |f: &[f64], power: i32| -> f64 {
@@ -390,13 +423,13 @@ mod tests {
             let mut other = field.clone();
             for _ in 0..10 {
                 let before = sum(&field, 2);
-                first.step(&mut field);
-                second.step(&mut other);
+                first.step(&mut field, beyond);
+                second.step(&mut other, beyond);
                 prop_assert!(sum(&field, 2) <= before * (1.0 + 1e-9) + 1e-12);
             }
-            (0..200).for_each(|_| second.step(&mut other));
+            (0..200).for_each(|_| second.step(&mut other, beyond));
             prop_assert!(sum(&other, 2) <= 1.01 * size + 1e-12);
-            if !held {
+            if held == 0 {
                 prop_assert!((sum(&field, 1) - content).abs() < 1e-8);
                 prop_assert!((sum(&other, 1) - content).abs() < 1e-8);
             }

@@ -548,13 +548,13 @@ impl Described {
         let mut table = vec![0.0; steps * slots * stages];
         let (mut fixed, mut inflow) = (Vec::new(), Vec::new());
         for (step, table) in table.chunks_exact_mut((slots * stages).max(1)).enumerate() {
-            // At the end of the step.
-            let time = (step + 1) as f64 * self.dt;
+            let begin = step as f64 * self.dt;
+            let inflow_time = system.inflow_time(begin, self.dt);
             for (f, field) in system.fields.iter().enumerate() {
                 let a = &field.operator;
                 let slot = |node: usize| self.slots[f * self.nodes() + node] - 1;
-                system.fixed_values(f, time, &mut fixed);
-                system.inflow_values(f, time, &mut inflow);
+                system.fixed_values(f, begin + self.dt, &mut fixed);
+                system.inflow_values(f, inflow_time, &mut inflow);
                 for (s, Stage { plan, .. }) in self.stages[f].iter().enumerate() {
                     for (&(node, _), value) in a.fixed.iter().zip(&fixed) {
                         let share = if plan.midway { 0.5 } else { 1.0 };

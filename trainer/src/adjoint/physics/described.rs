@@ -11,7 +11,7 @@
 //! are the expressions'.
 
 use super::diffusion::NEGLIGIBLE;
-use super::hyperdiffusion::Hyperdiffusion;
+use super::hyperdiffusion::{Beyond, Hyperdiffusion};
 use super::{Batch, Differentiable, FieldStep, Gradients, Interval};
 use crate::adjoint::elementwise::vectorised;
 use crate::adjoint::matrix::multiply_into;
@@ -19,7 +19,7 @@ use crate::adjoint::real::Real;
 use problem::grid::Edge;
 use problem::kit::MOST_FIELDS;
 use problem::kit::expression::Scratch;
-use problem::kit::operator::Operator;
+use problem::kit::operator::{Inflow, Operator};
 use problem::kit::system::System;
 use problem::pde::lines::Scheme;
 use problem::{NotImplemented, Problem};
@@ -122,6 +122,8 @@ struct Held<T> {
     values: Vec<T>,
     /// Node, axis and what comes in.
     inflow: Vec<(usize, usize, T)>,
+    /// What is beyond for hyperdiffusion, before and after the rest.
+    beyond: [Beyond<T>; 2],
 }
 
 thread_local! {
@@ -633,17 +635,40 @@ vectorised! {
 }
 
 impl<T: Real> DescribedStep<T> {
-    /// What edges hold and bring at a time.
-    fn held(&self, time: f64) -> Vec<Held<T>> {
+    /// What edges hold and bring in a solver step that begins at a time.
+    fn held(&self, begin: f64) -> Vec<Held<T>> {
         let (mut values, mut inflow) = (Vec::new(), Vec::new());
+        let inflow_time = self.system.inflow_time(begin, self.dt);
+        let given = |all: &[Inflow], values: &[f64]| {
+            let sources = all.iter().zip(values);
+            let sources = sources.map(|(s, value)| (s.node, s.axis, T::of(s.weight * value)));
+            sources.collect()
+        };
+        // To first order hyperdiffusion takes its whole step after the rest, to second half of it before and
+        // half after; it asks half-way through each and at the end.
+        let parts = match self.system.scheme {
+            Scheme::FirstOrder => [[0.0, 0.0], [0.5, 1.0]],
+            Scheme::SecondOrder => [[0.25, 0.5], [0.75, 1.0]],
+        };
         let field = |k: usize| {
-            self.system.fixed_values(k, time, &mut values);
-            self.system.inflow_values(k, time, &mut inflow);
-            let sources = self.system.fields[k].operator.inflow.iter().zip(&inflow);
-            let inflow = sources.map(|(s, value)| (s.node, s.axis, T::of(s.weight * value)));
+            let field = &self.system.fields[k];
+            self.system.fixed_values(k, begin + self.dt, &mut values);
+            self.system.inflow_values(k, inflow_time, &mut inflow);
+            let brought = given(&field.operator.inflow, &inflow);
+            let beyond = parts.map(|times| {
+                times.map(|share| {
+                    let time = begin + share * self.dt;
+                    self.system.ambient_values(k, time, &mut inflow);
+                    let hyper = field.hyper.iter();
+                    hyper
+                        .flat_map(|hyper| -> Vec<_> { given(&hyper.laplacian.inflow, &inflow) })
+                        .collect()
+                })
+            });
             Held {
                 values: of(&values),
-                inflow: inflow.collect(),
+                inflow: brought,
+                beyond,
             }
         };
         (0..self.lines.len()).map(field).collect()
@@ -776,11 +801,11 @@ impl<T: Real> DescribedStep<T> {
         (rooms, [state, spare])
     }
 
-    /// What edges hold and bring at the end of a solver step.
+    /// What edges hold and bring in a solver step.
     fn held_in(&self, step: usize, substep: usize) -> Cow<'_, [Held<T>]> {
         match &self.edges {
             Some(held) => Cow::Borrowed(held),
-            None => Cow::Owned(self.held(self.time(step, substep + 1))),
+            None => Cow::Owned(self.held(self.time(step, substep))),
         }
     }
 
@@ -791,10 +816,17 @@ impl<T: Real> DescribedStep<T> {
         }
     }
 
-    /// Hyperdiffusion of one field, or back through it.
-    fn smooth(&self, lines: &FieldLines<T>, transpose: bool, field: &mut [T]) {
+    /// Hyperdiffusion of one field.
+    fn smooth(&self, lines: &FieldLines<T>, field: &mut [T], beyond: &Beyond<T>) {
         if let Some(smoothing) = &lines.smoothing {
-            smoothing.step(self.arch, transpose, field);
+            smoothing.step(self.arch, field, beyond);
+        }
+    }
+
+    /// Back through it.
+    fn smooth_adjoint(&self, lines: &FieldLines<T>, g: &mut [T]) {
+        if let Some(smoothing) = &lines.smoothing {
+            smoothing.step_adjoint(self.arch, g);
         }
     }
 
@@ -803,8 +835,9 @@ impl<T: Real> DescribedStep<T> {
         for (k, lines) in self.lines.iter().enumerate() {
             let part = k * self.nodes..(k + 1) * self.nodes;
             let (field, push) = (&mut state[part.clone()], &push[part]);
+            let [before, after] = &held[k].beyond;
             if self.system.scheme == Scheme::SecondOrder {
-                self.smooth(lines, false, field);
+                self.smooth(lines, field, before);
             }
             if lines.stages.is_empty() {
                 add_scaled(self.arch, T::of(self.dt), push, field);
@@ -832,7 +865,7 @@ impl<T: Real> DescribedStep<T> {
                 }
                 stage.implicit.solve(self.arch, false, field, room);
             }
-            self.smooth(lines, false, field);
+            self.smooth(lines, field, after);
         }
     }
 
@@ -842,7 +875,7 @@ impl<T: Real> DescribedStep<T> {
             let part = k * self.nodes..(k + 1) * self.nodes;
             let (g, g_push) = (&mut g[part.clone()], &mut g_push[part]);
             g_push.fill(T::ZERO);
-            self.smooth(lines, true, g);
+            self.smooth_adjoint(lines, g);
             if lines.stages.is_empty() {
                 lines.dry.iter().for_each(|&node| g[node] = T::ZERO);
                 add_scaled(self.arch, T::of(self.dt), g, g_push);
@@ -868,7 +901,7 @@ impl<T: Real> DescribedStep<T> {
                 }
             }
             if self.system.scheme == Scheme::SecondOrder {
-                self.smooth(lines, true, g);
+                self.smooth_adjoint(lines, g);
             }
         }
     }

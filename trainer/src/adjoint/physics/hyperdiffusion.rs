@@ -13,7 +13,9 @@
 //! S u = Re C₀ ((1 + Δt N) Re z + 2i Im z)
 //! ```
 //!
-//! All of it is linear; the transpose has the same form, with the axes and all matrices turned round.
+//! All of it is linear, up to what is beyond walls: that adds g to Δu but nothing to Δ of it, which is `−√a g`
+//! in the imaginary part of what `C` is applied to. The transpose has the same form, with the axes and all
+//! matrices turned round.
 
 use super::described::turn;
 use crate::adjoint::elementwise::vectorised;
@@ -34,10 +36,15 @@ pub struct Hyperdiffusion<T> {
     spread: Vec<(usize, usize, T)>,
 }
 
+/// What is beyond walls adds to Δu, half-way through a step and at its end: node, axis and how much.
+pub type Beyond<T> = [Vec<(usize, usize, T)>; 2];
+
 /// A step of one length.
 #[derive(Debug, Clone)]
 struct Step<T> {
     dt: T,
+    /// √a.
+    root: T,
     /// `C` along each axis, and its transpose.
     forward: Vec<Inverse<T>>,
     transposed: Vec<Inverse<T>>,
@@ -60,6 +67,9 @@ struct Inverse<T> {
 
 /// Complex numbers: real parts, imaginary parts.
 type Parts<T> = [Vec<T>; 2];
+
+/// What is beyond walls; nothing is said of it on the way back.
+type Given<'a, T> = Option<&'a Vec<(usize, usize, T)>>;
 
 /// One.
 type Number = [f64; 2];
@@ -108,16 +118,26 @@ impl<T: Real> Hyperdiffusion<T> {
         }
     }
 
-    /// A step in place, or back through one.
-    pub fn step(&self, arch: Arch, transpose: bool, field: &mut [T]) {
+    /// A step in place.
+    pub fn step(&self, arch: Arch, field: &mut [T], [middle, end]: &Beyond<T>) {
+        self.through(arch, field, [Some(middle), Some(end)]);
+    }
+
+    /// Back through one.
+    pub fn step_adjoint(&self, arch: Arch, g: &mut [T]) {
+        self.through(arch, g, [None; 2]);
+    }
+
+    /// A step, or back through one where nothing is said of what is beyond.
+    fn through(&self, arch: Arch, field: &mut [T], [middle, end]: [Given<T>; 2]) {
         let mut room = [(); 4].map(|()| vec![T::ZERO; field.len()]);
         let Some(half) = &self.half else {
-            return self.take(arch, &self.whole, transpose, field, &mut room);
+            return self.take(arch, &self.whole, field, end, &mut room);
         };
         let mut once = field.to_vec();
-        self.take(arch, &self.whole, transpose, &mut once, &mut room);
-        self.take(arch, half, transpose, field, &mut room);
-        self.take(arch, half, transpose, field, &mut room);
+        self.take(arch, &self.whole, &mut once, end, &mut room);
+        self.take(arch, half, field, middle, &mut room);
+        self.take(arch, half, field, end, &mut room);
         for (u, &once) in field.iter_mut().zip(&once) {
             *u = *u + *u - once;
         }
@@ -127,10 +147,18 @@ impl<T: Real> Hyperdiffusion<T> {
         &self,
         arch: Arch,
         step: &Step<T>,
-        transpose: bool,
         u: &mut [T],
+        beyond: Given<T>,
         [imaginary, a, b, c]: &mut [Vec<T>; 4],
     ) {
+        let transpose = beyond.is_none();
+        let let_in = |axis: usize, imaginary: &mut [T]| {
+            for &(node, along, added) in beyond.into_iter().flatten() {
+                if along == axis {
+                    imaginary[node] = (-step.root).fused(added, imaginary[node]);
+                }
+            }
+        };
         let all = match transpose {
             false => &step.forward,
             true => &step.transposed,
@@ -143,6 +171,7 @@ impl<T: Real> Hyperdiffusion<T> {
         match (&all[..], transpose) {
             ([along], false) => {
                 self.spread(step.dt, false, u, a);
+                let_in(0, imaginary);
                 solve(along, u, imaginary);
             }
             ([along], true) => {
@@ -155,9 +184,11 @@ impl<T: Real> Hyperdiffusion<T> {
                 } else {
                     (across, down)
                 };
+                let_in(1, imaginary);
                 solve(first, u, imaginary);
                 self.spread(step.dt, transpose, u, a);
                 imaginary.iter_mut().for_each(|z| *z = *z + *z);
+                let_in(0, imaginary);
                 solve(last, u, imaginary);
             }
             _ => unreachable!("one axis or two"),
@@ -193,6 +224,7 @@ impl<T: Real> Step<T> {
         };
         Self {
             dt: T::of(dt),
+            root: T::of(root),
             forward: all(false),
             transposed: all(true),
         }
