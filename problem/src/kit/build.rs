@@ -10,7 +10,9 @@ use super::places::{Places, is_inside};
 use super::sensor::Sensor;
 use super::shape::Shape;
 use super::system::System;
-use super::{BadFile, Constant, Described, Edge, Kit, MOST_FIELDS, Map, Reaction, SIDES, operator};
+use super::{
+    BadFile, Constant, Described, Edge, Kit, MOST_FIELDS, Map, Named, Reaction, SIDES, operator,
+};
 use crate::coefficient::{Coefficient, MAX_COEFFICIENTS, NOTHING_ELSE, published};
 use crate::grid::{self, Grid};
 use crate::input;
@@ -108,6 +110,16 @@ impl Builder<'_> {
                 said.span(),
                 format!("{what} must be zero or positive, not {value}"),
             )),
+        }
+    }
+
+    fn unit(&self, said: &Said<String>) -> Checked<String> {
+        match said.get_ref().trim() {
+            "" => {
+                let what = "a unit is missing here; write \"1\" where there is none";
+                Err(self.wrong(said.span(), what))
+            }
+            unit => Ok(unit.to_owned()),
         }
     }
 
@@ -241,7 +253,7 @@ impl Builder<'_> {
         let kit: &'static Kit = Box::leak(Box::new(Kit {
             path: self.path.to_owned(),
             seen_as: self.seen_as(&file, &sensing)?,
-            units: [file.domain.unit.clone(), file.time.unit.clone()],
+            units: [self.unit(&file.domain.unit)?, self.unit(&file.time.unit)?],
             described,
             seen,
             driven,
@@ -254,6 +266,14 @@ impl Builder<'_> {
             sensor,
             training,
             constants,
+            coefficients: (file.coefficients.iter())
+                .map(|(name, coefficient)| Named {
+                    name: name.get_ref().clone(),
+                    meaning: coefficient.meaning.clone(),
+                    unit: coefficient.unit.clone(),
+                    range: coefficient.range.as_ref().map(|range| *range.get_ref()),
+                })
+                .collect(),
             places,
             pushes,
             regions,
@@ -1160,7 +1180,7 @@ impl Builder<'_> {
         Ok(Described {
             name: c.name.to_owned(),
             quantity: field.quantity.clone().unwrap_or_else(|| c.name.to_owned()),
-            unit: field.unit.clone(),
+            unit: self.unit(&field.unit)?,
             range: *field.range.get_ref(),
             clipped: field.clipped,
             reaction,

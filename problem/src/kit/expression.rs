@@ -186,7 +186,8 @@ impl Expression {
 
     /// A point of a box, given by the lowest and highest value of each variable, where the value is
     /// not finite in double or in single precision, if one is found: among corners, centres and
-    /// zeros of the axes, and some thousand points spread over the box.
+    /// zeros of the axes, and some thousand points spread over the box, or between two of them where
+    /// what is divided by changes sign.
     ///
     /// # Panics
     /// If the range of a variable that it uses is missing.
@@ -226,9 +227,40 @@ impl Expression {
         let inputs: Vec<&[f32]> = single.iter().map(Vec::as_slice).collect();
         self.evaluate(&inputs, &mut single_values, &mut Scratch::default());
         let mut both = double_values.iter().zip(&single_values);
-        let bad = both.position(|(x, y)| !x.is_finite() || !y.is_finite())?;
-        let point = |column: &Vec<f64>| column[bad.min(column.len() - 1)];
-        Some(columns.iter().map(point).collect())
+        let bad = both.position(|(x, y)| !x.is_finite() || !y.is_finite());
+        let point = |at: usize| -> Vec<f64> {
+            let value = |column: &Vec<f64>| column[at.min(column.len() - 1)];
+            columns.iter().map(value).collect()
+        };
+        if let Some(bad) = bad {
+            return Some(point(bad));
+        }
+        let inputs: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        self.program.denominators().find_map(|program| {
+            let denominator = Self {
+                program,
+                ..self.clone()
+            };
+            denominator.evaluate(&inputs, &mut double_values, &mut Scratch::default());
+            let above = double_values.iter().position(|value| *value > 0.0)?;
+            let below = double_values.iter().position(|value| *value < 0.0)?;
+            Some(denominator.zero_between(point(above), point(below)))
+        })
+    }
+
+    /// Where the value is zero, or nearly, between a point at which it is above and one at which it is
+    /// below.
+    fn zero_between(&self, mut above: Vec<f64>, mut below: Vec<f64>) -> Vec<f64> {
+        // As many halves as there are bits to tell points apart.
+        for _ in 0..64 {
+            let both = above.iter().zip(&below);
+            let middle: Vec<f64> = both.map(|(a, b)| 0.5 * a + 0.5 * b).collect();
+            match self.at(&middle) > 0.0 {
+                true => above = middle,
+                false => below = middle,
+            }
+        }
+        below
     }
 }
 

@@ -55,7 +55,7 @@ pub struct File {
 #[serde(deny_unknown_fields)]
 pub struct Domain {
     /// Of lengths.
-    pub unit: String,
+    pub unit: Said<String>,
     /// Lengths of the sides: one on a line, two on a plane.
     pub size: Said<Vec<f64>>,
     /// Grid points along each side, ends included (on periodic sides without the last).
@@ -107,7 +107,7 @@ pub struct Disc {
 #[serde(deny_unknown_fields)]
 pub struct Time {
     /// Of times.
-    pub unit: String,
+    pub unit: Said<String>,
     /// Between two actions.
     pub interval: Said<f64>,
     /// Actions in one episode.
@@ -129,6 +129,8 @@ pub struct Coefficient {
     pub range: Option<Said<[f64; 2]>>,
     /// What it stands for.
     pub meaning: Option<String>,
+    /// Its unit, for people; "1" for none.
+    pub unit: Option<String>,
 }
 
 /// One field.
@@ -138,7 +140,7 @@ pub struct Field {
     /// What it is, for axes and legends; its name unless said.
     pub quantity: Option<String>,
     /// Its unit; "1" for none.
-    pub unit: String,
+    pub unit: Said<String>,
     /// Where its values are expected: expressions must be finite there.
     pub range: Said<[f64; 2]>,
     /// Whether it is cut to its range after every step of the solver.

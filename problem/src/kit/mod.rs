@@ -75,6 +75,8 @@ pub struct Kit {
     /// Values of coefficients that have no range, by their place among an expression's variables; those
     /// that have one are the problem's.
     constants: Vec<Constant>,
+    /// The same for people.
+    coefficients: Vec<Named>,
     places: Places,
     pushes: Vec<Push>,
     /// Regions and how much errors there count, and those elsewhere.
@@ -89,6 +91,16 @@ enum Constant {
     Fixed(f64),
     /// It is this one of the problem's coefficients.
     Changeable(usize),
+}
+
+/// A coefficient as people know it.
+#[derive(Debug)]
+struct Named {
+    name: String,
+    meaning: Option<String>,
+    unit: Option<String>,
+    /// What it may be changed to.
+    range: Option<[f64; 2]>,
 }
 
 /// One field of a described problem.

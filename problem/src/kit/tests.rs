@@ -132,6 +132,7 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
         ),
         ("unit = \"K\"\n", "", 17, &["'unit' is missing here"]),
         ("unit = \"m\"\n", "", 3, &["'unit' is missing here"]),
+        ("unit = \"K\"", "unit = \" \"", 18, &["a unit is missing"]),
         (
             "[sensors]\nwindow = 4\n",
             "",
@@ -211,6 +212,7 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
         (reaction, "\"a*w\"", 21, &["no 'w'", "u, a, x, y, t"]),
         (reaction, "\"1/u\"", 21, &["not finite", "u = 0"]),
         (reaction, "\"ln(u)\"", 21, &["not finite at u ="]),
+        (reaction, "\"a/(u - 0.3)\"", 21, &["not finite at u = 0.3"]),
         (reaction, "\"a*(u\"", 21, &["parentheses"]),
         (
             diffusion,

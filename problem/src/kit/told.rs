@@ -2,7 +2,7 @@
 
 use super::episode::{Form, Generator};
 use super::operator::Edge;
-use super::{Kit, Map, SIDES, Stand};
+use super::{Kit, Map, Named, SIDES, Stand};
 use crate::Problem;
 use crate::grid;
 
@@ -54,6 +54,9 @@ impl Kit {
             })
         };
         tell("domain", self.told_domain(problem));
+        for (named, value) in self.coefficients.iter().zip(self.values(problem)) {
+            tell(&format!("coefficient {}", named.name), named.told(value));
+        }
         for field in 0..self.fields() {
             let name = format!("field {}", self.described[field].name);
             for what in self.told_field(problem, field) {
@@ -100,6 +103,14 @@ impl Kit {
             ),
         );
         lines
+    }
+
+    /// A value with the unit of a field.
+    fn with_unit(&self, text: &str, field: usize) -> String {
+        match self.described[field].unit.as_str() {
+            "1" => text.to_owned(),
+            unit => format!("{text} {unit}"),
+        }
     }
 
     fn told_domain(&self, problem: &Problem) -> String {
@@ -186,7 +197,7 @@ impl Kit {
             .map(|side| {
                 let what = match grid.edges.get(side / 2) {
                     Some(grid::Edge::Periodic) => "goes on at the other side".to_owned(),
-                    _ => self.told_edge(&field.edges[side]),
+                    _ => self.told_edge(k, &field.edges[side]),
                 };
                 format!("{}: {what}", self.side_name(side))
             })
@@ -217,16 +228,16 @@ impl Kit {
         lines
     }
 
-    fn told_edge(&self, edge: &super::Edge) -> String {
+    fn told_edge(&self, field: usize, edge: &super::Edge) -> String {
         let [length, time] = &self.units;
+        let value = self.with_unit(edge.value.text(), field);
         match edge.kind {
-            Edge::Fixed => format!("held at {}", edge.value.text()),
+            Edge::Fixed => format!("held at {value}"),
             Edge::Insulated => "insulated".to_owned(),
-            Edge::Open => format!("open, bringing {}", edge.value.text()),
+            Edge::Open => format!("open, bringing {value}"),
             Edge::Convective { transfer } => format!(
-                "exchanging {} {length}/{time} with {}",
+                "exchanging {} {length}/{time} with {value}",
                 short(transfer),
-                edge.value.text()
             ),
         }
     }
@@ -345,6 +356,23 @@ impl Kit {
         self.pushes
             .iter()
             .map(|push| (push.name.as_str(), &push.form))
+    }
+}
+
+impl Named {
+    fn told(&self, value: f64) -> String {
+        let mut text = match self.unit.as_deref() {
+            None => format!("{}, without a unit", short(value)),
+            Some("1") => short(value),
+            Some(unit) => format!("{} {unit}", short(value)),
+        };
+        if let Some(range) = self.range {
+            text += &format!(", and can be from {}", span(range));
+        }
+        match &self.meaning {
+            None => text,
+            Some(meaning) => format!("{meaning}: {text}"),
+        }
     }
 }
 

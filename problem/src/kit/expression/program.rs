@@ -111,6 +111,18 @@ impl Program {
         }
     }
 
+    /// What is divided by, in the order in which that is done, as far as it has no jumps of its own.
+    pub(super) fn denominators(&self) -> impl Iterator<Item = Self> + '_ {
+        let divided = self.instructions.iter().filter_map(|instruction| {
+            let Instruction::Two(Binary::Div, _, by) = instruction else {
+                return None;
+            };
+            Some(&self.instructions[..=usize::from(*by)])
+        });
+        let smooth = divided.filter(|upto| !jumps(upto));
+        smooth.map(|upto| Self::new(upto.to_vec()))
+    }
+
     pub(super) fn uses(&self, variable: usize) -> bool {
         let is = |op: &Instruction| matches!(op, Instruction::Variable(k) if usize::from(*k) == variable);
         self.instructions.iter().any(is)
@@ -434,4 +446,24 @@ impl Graph {
             false => Err(BadExpression::TooLarge),
         }
     }
+}
+
+/// Whether the last of these may jump where nothing is divided by zero.
+fn jumps(instructions: &[Instruction]) -> bool {
+    let mut needed = vec![false; instructions.len()];
+    if let Some(last) = needed.last_mut() {
+        *last = true;
+    }
+    for (at, instruction) in instructions.iter().enumerate().rev() {
+        if !needed[at] {
+            continue;
+        }
+        if let Instruction::One(Unary::Sign | Unary::Tan, _) = instruction {
+            return true;
+        }
+        instruction
+            .operands()
+            .for_each(|a| needed[usize::from(a)] = true);
+    }
+    false
 }

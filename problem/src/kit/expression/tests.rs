@@ -247,6 +247,12 @@ fn points_without_a_finite_value_are_found() {
     assert!(at("sqrt(x+y)", &unit).is_some_and(|p| p[0] + p[1] < 0.0));
     assert!(at("sqrt(0.9-x)", &unit).is_some_and(|p| p[0] > 0.9));
     assert_eq!(at("1/(x-2)", &[[1.0, 3.0]; 3]), Some(vec![2.0; 3]));
+    // Between the points, too.
+    assert!(at("1/(x-0.3)", &unit).is_some_and(|p| (p[0] - 0.3).abs() < 1e-9));
+    let found = at("x/(2+y) + z/(y - 0.37*x - 0.2)", &unit).unwrap();
+    assert!((found[1] - 0.37 * found[0] - 0.2).abs() < 1e-9, "{found:?}");
+    assert!(at("(x-0.3)^(-3)", &unit).is_some());
+    assert_eq!(at("1/(x^2+0.1) + 1/(sign(x)+0.5)", &unit), None);
     // A minimum does not hide it.
     assert!(at("min(x, ln(y))", &unit).is_some() && at("max(ln(y), x)", &unit).is_some());
     // In single precision only: exp(89) is above 3.4e38.
