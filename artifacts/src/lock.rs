@@ -1,9 +1,10 @@
-//! Folders that one program writes to at a time.
+//! Folders that one program writes to at a time, or several that each have a shard of the work.
 //!
 //! The lock is the system's, on a file in the folder, so that it ends with the program that holds it,
 //! however that ends. The file says who that is.
 
-use crate::output::OutputError;
+use crate::output::{ClaimError, OutputError};
+use crate::shard::Shard;
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -13,10 +14,19 @@ const NAME: &str = ".lock";
 /// Most bytes of it that are shown.
 const SHOWN: usize = 200;
 
+/// Whom a lock lets in besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Alone,
+    /// Others of this kind.
+    Shared,
+}
+
 /// A lock that is held.
 #[derive(Debug)]
 pub struct Lock {
     path: PathBuf,
+    kind: Kind,
     _file: File,
 }
 
@@ -32,13 +42,31 @@ pub struct InUse {
 }
 
 impl Lock {
-    /// Takes the lock of a folder; `None` where the file system has no locks.
-    pub(crate) fn take(folder: &Path) -> Result<Option<Self>, crate::output::ClaimError> {
-        let path = folder.join(NAME);
+    /// Takes a folder; `None` where the file system has no locks.
+    pub(crate) fn whole(folder: &Path) -> Result<Option<Self>, ClaimError> {
+        Self::take(folder, NAME, Kind::Alone)
+    }
+
+    /// Takes a shard's place in a folder that nobody has taken as a whole, and that nobody can as long as
+    /// these are held.
+    pub(crate) fn shard(folder: &Path, shard: Shard) -> Result<[Option<Self>; 2], ClaimError> {
+        let own = format!("{NAME}-{}", shard.label());
+        Ok([
+            Self::take(folder, NAME, Kind::Shared)?,
+            Self::take(folder, &own, Kind::Alone)?,
+        ])
+    }
+
+    fn take(folder: &Path, name: &str, kind: Kind) -> Result<Option<Self>, ClaimError> {
+        let path = folder.join(name);
         let error = |source| OutputError::new(&path, source);
         loop {
             let mut file = open(&path).map_err(error)?;
-            match file.try_lock() {
+            let locked = match kind {
+                Kind::Alone => file.try_lock(),
+                Kind::Shared => file.try_lock_shared(),
+            };
+            match locked {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
                     return Err(InUse {
@@ -58,15 +86,22 @@ impl Lock {
                 continue;
             }
             say_who(&mut file).map_err(error)?;
-            return Ok(Some(Self { path, _file: file }));
+            return Ok(Some(Self {
+                path,
+                kind,
+                _file: file,
+            }));
         }
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is held. Who waits for this very file looks whether it is still there.
-        std::fs::remove_file(&self.path).ok();
+        // While it is held. Who waits for this very file looks whether it is still there. What others hold
+        // too stays: without it they would keep nobody out.
+        if self.kind == Kind::Alone {
+            std::fs::remove_file(&self.path).ok();
+        }
     }
 }
 
@@ -175,6 +210,24 @@ mod tests {
         let _held = OutputFolder::claim(folder.path()).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(!text.contains("gone"), "{text}");
+    }
+
+    #[test]
+    fn shards_share_a_folder_each_once_and_keep_others_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let shard = |text: &str| OutputFolder::share(folder.path(), text.parse().unwrap());
+        let (first, second) = (shard("1/2").unwrap(), shard("2/2").unwrap());
+        let said = shard("2/2").unwrap_err().to_string();
+        assert!(said.contains("process "), "{said}");
+        assert!(OutputFolder::claim(folder.path()).is_err());
+        drop(first);
+        assert!(OutputFolder::claim(folder.path()).is_err());
+        let first = shard("1/2").unwrap();
+        drop((first, second));
+        let whole = OutputFolder::claim(folder.path()).unwrap();
+        assert!(shard("1/2").is_err());
+        drop(whole);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[cfg(unix)]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::lock::{InUse, Lock};
+use crate::shard::Shard;
 
 /// Writes `bytes` to `path` so that a reader, or a crash at any moment, meets the old content or the
 /// new one: a temporary file in the same folder, synced, then renamed.
@@ -125,7 +126,7 @@ fn permit(_: &mut tempfile::Builder<'_, '_>) {}
 pub struct OutputFolder {
     path: PathBuf,
     /// Held as long as results may come.
-    _lock: Option<Lock>,
+    _locks: Vec<Lock>,
 }
 
 /// Results cannot be written.
@@ -175,7 +176,7 @@ impl OutputFolder {
             .map_err(|source| OutputError::new(path, source))?;
         Ok(Self {
             path: path.to_owned(),
-            _lock: None,
+            _locks: Vec::new(),
         })
     }
 
@@ -183,9 +184,20 @@ impl OutputFolder {
     /// claims it.
     pub fn claim(path: &Path) -> Result<Self, ClaimError> {
         let folder = Self::prepare(path)?;
-        let lock = Lock::take(path)?;
+        let lock = Lock::whole(path)?;
         Ok(Self {
-            _lock: lock,
+            _locks: Vec::from_iter(lock),
+            ..folder
+        })
+    }
+
+    /// The same for one of several programs that share the work, and write files of their own or the same
+    /// ones alike: as long as this is held, no other program is this shard or claims the folder.
+    pub fn share(path: &Path, shard: Shard) -> Result<Self, ClaimError> {
+        let folder = Self::prepare(path)?;
+        let locks = Lock::shard(path, shard)?;
+        Ok(Self {
+            _locks: locks.into_iter().flatten().collect(),
             ..folder
         })
     }

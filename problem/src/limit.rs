@@ -102,6 +102,12 @@ pub const THREADS: Limit = Limit::new(
     1024,
     "more than there are cores gain nothing: leave --threads out",
 );
+/// Programs that share a piece of work.
+pub const SHARDS: Limit = Limit::new(
+    "shards",
+    10_000,
+    "give fewer, and each of them more threads",
+);
 /// Optimiser steps of a training.
 pub const TRAINING_STEPS: Limit = Limit::new("steps", 100_000_000, "give --steps fewer");
 /// Episodes of a training step.
