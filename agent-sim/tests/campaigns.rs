@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 fn problems() -> Problems {
     Problems::published()
@@ -334,25 +334,26 @@ fn a_ledger_that_was_cut_anywhere_goes_on_to_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.jsonl");
     let space = space();
-    let mut ledger = Ledger::open(&path, "purpose").unwrap();
+    let open = |purpose: &str| Ledger::open(folder.path(), purpose, None);
+    let mut ledger = open("purpose").unwrap();
     ledger.append(records(&space, 0..12)).unwrap();
     drop(ledger);
     let whole = fs::read(&path).unwrap();
     for cut in (0..whole.len()).step_by(97) {
         fs::write(&path, &whole[..cut]).unwrap();
-        let mut ledger = Ledger::open(&path, "purpose").unwrap();
+        let mut ledger = open("purpose").unwrap();
         let there = ledger.records.len();
         ledger.append(records(&space, there..12)).unwrap();
         drop(ledger);
         assert_eq!(fs::read(&path).unwrap(), whole, "cut at {cut}");
     }
     // Another campaign's runs are nobody's business; changed ones are not believed.
-    assert!(Ledger::open(&path, "another").is_err());
+    assert!(open("another").is_err());
     let mut changed = whole.clone();
     let place = whole.len() - 20;
     changed[place] ^= 1;
     fs::write(&path, &changed).unwrap();
-    let ledger = Ledger::open(&path, "purpose").unwrap();
+    let ledger = open("purpose").unwrap();
     assert_eq!((ledger.records.len(), ledger.damaged), (11, true));
 }
 
@@ -497,6 +498,141 @@ fn killed_and_taken_up_again(runs: usize, kills: u32) {
 #[test]
 fn a_campaign_that_is_killed_goes_on_to_the_same_result() {
     killed_and_taken_up_again(1500, 6);
+}
+
+/// So many lines of a shard's ledger are runs.
+fn runs_in(ledger: &std::path::Path) -> usize {
+    let text = fs::read_to_string(ledger).unwrap_or_default();
+    text.matches('\n').count().saturating_sub(1)
+}
+
+/// Eight programs at a time in one folder, three of which are killed in the middle of their share and run
+/// again: what one program makes of the folder then is what it would have made of none.
+#[test]
+fn shards_of_a_campaign_that_are_killed_and_run_again_are_the_campaign() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let [alone, shared] = folders.each_ref().map(|folder| folder.path());
+    for path in [alone, shared] {
+        let text = SPACE
+            .replace("runs = 60", "runs = 800")
+            .replace("steps = 20", "steps = 200");
+        fs::write(path.join("space.toml"), text).unwrap();
+    }
+    let run = |path, more: &[&str]| {
+        let plain = ["campaign", "space.toml", "--out", "out", "--threads", "1"];
+        agent_sim(path, &[&plain, more].concat())
+    };
+    let shard = |number: usize| run(shared, &["--shard", &format!("{number}/8")]);
+    let ledger = |number: usize| shared.join(format!("out/runs-{number}-of-8.jsonl"));
+    let mut children: Vec<_> = (1..=8)
+        .map(|number| shard(number).spawn().unwrap())
+        .collect();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let doomed = [2, 5, 7];
+    let mut alive = doomed.to_vec();
+    while !alive.is_empty() {
+        assert!(Instant::now() < deadline, "shards {alive:?} do not begin");
+        alive.retain(|number| {
+            let begun = runs_in(&ledger(*number)) >= 2;
+            if begun {
+                children[number - 1].kill().unwrap();
+            }
+            !begun
+        });
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for (k, child) in children.into_iter().enumerate() {
+        let ended = child.wait_with_output().unwrap();
+        let number = k + 1;
+        assert_eq!(
+            ended.status.code(),
+            (!doomed.contains(&number)).then_some(0)
+        );
+        let there = runs_in(&ledger(number));
+        assert_eq!(
+            there == 100,
+            !doomed.contains(&number),
+            "shard {number}: {there}"
+        );
+    }
+    // Nobody writes the results before all is there but who makes what is missing.
+    assert!(!shared.join("out/campaign.json").exists());
+    for number in doomed {
+        let ended = shard(number).output().unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        let told = String::from_utf8_lossy(&ended.stdout);
+        assert!(
+            told.contains(&format!("shard {number}/8 of space.toml: 100 runs")),
+            "{told}"
+        );
+        let last = number == 7;
+        assert_eq!(
+            told.contains("the same command without --shard"),
+            last,
+            "{told}"
+        );
+        assert_eq!(told.contains(" are missing"), !last, "{told}");
+    }
+    let ended = [alone, shared].map(|path| run(path, &[]).output().unwrap());
+    assert_eq!(ended[0].status.code(), ended[1].status.code());
+    assert_eq!(ended[0].stdout, ended[1].stdout);
+    for name in [
+        "runs.jsonl",
+        "runs.csv",
+        "campaign.json",
+        "junit.xml",
+        "margins.svg",
+        "report.html",
+    ] {
+        let [one, eight] =
+            [alone, shared].map(|path| fs::read(path.join("out").join(name)).unwrap());
+        assert!(one == eight, "{name} differs");
+    }
+    // Nothing was computed again: a run that comes from elsewhere is believed.
+    let told = String::from_utf8_lossy(&ended[1].stderr);
+    assert!(!told.contains("damaged"), "{told}");
+}
+
+/// What is no shard is refused before anything is made, and so are shards of another campaign.
+#[test]
+fn shards_that_are_none_and_those_of_another_campaign_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("space.toml"), SPACE).unwrap();
+    let refused = |shard: &str, seed: &str| {
+        let arguments = [
+            "campaign",
+            "space.toml",
+            "--out",
+            "out",
+            "--seed",
+            seed,
+            "--shard",
+            shard,
+        ];
+        let output = agent_sim(path, &arguments).output().unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    for (shard, said) in [
+        ("0/16", "there is no shard 0 of 16"),
+        ("17/16", "numbered from 1 to 16"),
+        ("3", "like 3/16"),
+        ("x/16", "'x/16' is no shard"),
+        ("1/1000000", "at most 10000"),
+    ] {
+        let told = refused(shard, "7");
+        assert!(told.contains(said), "{told}");
+        assert!(!path.join("out").exists());
+    }
+    let first = ["campaign", "space.toml", "--out", "out", "--shard", "1/4"];
+    let first = agent_sim(path, &first).output().unwrap();
+    assert!(first.status.success(), "{first:?}");
+    let told = refused("2/4", "8");
+    assert!(
+        told.contains("runs-1-of-4.jsonl holds the runs of another campaign"),
+        "{told}"
+    );
 }
 
 /// Minutes, where builds are not optimised.

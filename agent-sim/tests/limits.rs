@@ -293,6 +293,51 @@ fn a_changed_point_of_a_sweep_is_computed_again_with_a_note() {
     assert!(!String::from_utf8(output.stderr).unwrap().contains("note"));
 }
 
+#[test]
+fn shards_of_a_sweep_leave_nothing_to_compute() {
+    let folder = folder();
+    let sweep = "sweep heat-1d --policy hand.policy --agents 4,8 --episodes 2";
+    stdout(folder.path(), &format!("{sweep} --out whole"));
+    // Two numbers of agents under two controllers, and nobody: five points, three of them the first's.
+    let shard = |number| {
+        stdout(
+            folder.path(),
+            &format!("{sweep} --out out --shard {number}/2"),
+        )
+    };
+    let told = shard(1);
+    assert!(
+        told.contains("shard 1/2: 3 points") && told.contains("2 points are missing"),
+        "{told}"
+    );
+    let told = shard(2);
+    assert!(told.contains("all points are there"), "{told}");
+    let points = || {
+        let entries = std::fs::read_dir(folder.path().join("out")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().path());
+        let points = names.filter(|path| path.to_string_lossy().contains("point-"));
+        let mut written: Vec<_> = points
+            .map(|path| (std::fs::metadata(&path).unwrap().modified().unwrap(), path))
+            .collect();
+        written.sort();
+        written
+    };
+    let before = points();
+    assert_eq!(before.len(), 5);
+    stdout(folder.path(), &format!("{sweep} --out out"));
+    assert_eq!(points(), before, "computed again");
+    for file in ["sweep.json", "sweep.csv", "sweep.svg", "report.html"] {
+        let [whole, shards] =
+            ["whole", "out"].map(|out| std::fs::read(folder.path().join(out).join(file)).unwrap());
+        assert!(whole == shards, "{file} differs");
+    }
+    refused(
+        folder.path(),
+        &format!("{sweep} --shard 3/2"),
+        &["no shard 3 of 2"],
+    );
+}
+
 /// Readers that have seen enough end nothing.
 #[cfg(unix)]
 #[test]

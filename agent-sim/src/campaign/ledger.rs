@@ -2,8 +2,10 @@
 
 use crate::requirement::{Judged, Verdict};
 use artifacts::seal;
+use artifacts::shard::Shard;
 use problem::input;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -77,8 +79,8 @@ pub enum BadLedger {
     },
 }
 
-/// A file of records, in order, each with a checksum. What was cut off in the middle of a line, or
-/// changed, is forgotten with all that follows it.
+/// A file of records, in order, each with a checksum: of all runs, or of a shard's. What was cut off in
+/// the middle of a line, or changed, is forgotten with all that follows it.
 pub struct Ledger {
     path: PathBuf,
     file: File,
@@ -89,55 +91,67 @@ pub struct Ledger {
     pub damaged: bool,
 }
 
+/// What is in a ledger's file.
+#[derive(Default)]
+struct Found {
+    records: Vec<Record>,
+    /// So many bytes hold the head and these.
+    believed: usize,
+    length: usize,
+}
+
+/// How names of ledgers begin and end.
+const NAME: &str = "runs";
+const ENDING: &str = ".jsonl";
+
 impl Ledger {
-    /// Opens or begins the ledger of a campaign: `purpose` is all that decides its runs.
-    pub fn open(path: &Path, purpose: &str) -> Result<Self, BadLedger> {
+    /// Opens or begins the ledger of a campaign: `purpose` is all that decides its runs. A shard has one
+    /// of its own, so that nobody else writes to it.
+    pub fn open(folder: &Path, purpose: &str, shard: Option<Shard>) -> Result<Self, BadLedger> {
+        let path = folder.join(match shard {
+            None => format!("{NAME}{ENDING}"),
+            Some(shard) => format!("{NAME}-{}{ENDING}", shard.label()),
+        });
         let io = |source| BadLedger::Io {
-            path: path.to_owned(),
+            path: path.clone(),
             source,
         };
-        let head = format!("{}\n", seal::checksum("campaign", purpose.as_bytes()));
-        let text = match input::read_text(path, input::RUNS) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(io(error)),
-        };
-        // A head that was cut off had nothing behind it.
-        let fresh = !text.contains('\n');
-        if !fresh && !text.starts_with(&head) {
-            return Err(BadLedger::Another(path.to_owned()));
-        }
-        let mut records = Vec::new();
-        let mut kept = head.len();
-        for line in text
-            .get(head.len()..)
-            .unwrap_or_default()
-            .split_inclusive('\n')
-        {
-            match read(line, purpose).filter(|record| record.run == records.len()) {
-                Some(record) => records.push(record),
-                None => break,
-            }
-            kept += line.len();
-        }
+        let found = Found::read(&path, purpose, shard.unwrap_or(Shard::WHOLE))?;
         let mut file = OpenOptions::new()
             .create(true)
             .append(true)
-            .open(path)
+            .open(&path)
             .map_err(io)?;
-        if fresh {
-            file.set_len(0).map_err(io)?;
-            file.write_all(head.as_bytes()).map_err(io)?;
-        } else {
-            file.set_len(kept as u64).map_err(io)?;
+        file.set_len(found.believed as u64).map_err(io)?;
+        if found.believed == 0 {
+            file.write_all(head(purpose).as_bytes()).map_err(io)?;
         }
         Ok(Self {
-            path: path.to_owned(),
             file,
             purpose: purpose.to_owned(),
-            damaged: !fresh && kept < text.len(),
-            records,
+            damaged: found.believed > 0 && found.believed < found.length,
+            records: found.records,
+            path,
         })
+    }
+
+    /// What the folder's other ledgers have, by number; they are not touched, and may be written to.
+    pub fn others(&self) -> Result<BTreeMap<usize, Record>, BadLedger> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let io = |source| BadLedger::Io {
+            path: folder.to_owned(),
+            source,
+        };
+        let mut records = BTreeMap::new();
+        for entry in std::fs::read_dir(folder).map_err(io)? {
+            let path = entry.map_err(io)?.path();
+            let shard = shard_of(&path).filter(|_| path.file_name() != self.path.file_name());
+            if let Some(shard) = shard {
+                let found = Found::read(&path, &self.purpose, shard)?.records;
+                records.extend(found.into_iter().map(|record| (record.run, record)));
+            }
+        }
+        Ok(records)
     }
 
     /// Keeps what became of the next runs.
@@ -154,6 +168,61 @@ impl Ledger {
         self.records.extend(records);
         Ok(())
     }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Found {
+    /// What there is of a shard's records; nothing where there is no file.
+    fn read(path: &Path, purpose: &str, shard: Shard) -> Result<Self, BadLedger> {
+        let text = match input::read_text(path, input::RUNS) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
+            Err(source) => {
+                return Err(BadLedger::Io {
+                    path: path.to_owned(),
+                    source,
+                });
+            }
+        };
+        let head = head(purpose);
+        let mut found = Self {
+            length: text.len(),
+            ..Self::default()
+        };
+        // A head that was cut off had nothing behind it.
+        if !text.contains('\n') {
+            return Ok(found);
+        }
+        let Some(lines) = text.strip_prefix(&head) else {
+            return Err(BadLedger::Another(path.to_owned()));
+        };
+        found.believed = head.len();
+        for (line, run) in lines.split_inclusive('\n').zip(shard.parts()) {
+            match read(line, purpose).filter(|record| record.run == run) {
+                Some(record) => found.records.push(record),
+                None => break,
+            }
+            found.believed += line.len();
+        }
+        Ok(found)
+    }
+}
+
+/// Whose runs the ledger of that name has.
+fn shard_of(path: &Path) -> Option<Shard> {
+    let name = path.file_name()?.to_str()?;
+    match name.strip_prefix(NAME)?.strip_suffix(ENDING)? {
+        "" => Some(Shard::WHOLE),
+        label => Shard::labelled(label.strip_prefix('-')?),
+    }
+}
+
+fn head(purpose: &str) -> String {
+    format!("{}\n", seal::checksum("campaign", purpose.as_bytes()))
 }
 
 fn line(record: &Record, purpose: &str) -> String {

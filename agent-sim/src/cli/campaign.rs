@@ -14,11 +14,13 @@ use crate::table::{number, table};
 use crate::trajectory::Trajectory;
 use anyhow::{anyhow, bail};
 use artifacts::output::{OutputFolder, tell};
+use artifacts::shard::Shard;
 use clap::Args;
 use problem::{Problems, input};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use rayon::prelude::*;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -34,6 +36,10 @@ pub struct CampaignArgs {
     /// Seed of the sampling, in place of what the file says
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
+    /// Make only these runs, e.g. 3/16: the third of sixteen shards, which may all write to one folder at a
+    /// time; the same command without --shard then writes the results
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
     /// Folder for what comes out; an interrupted campaign goes on there [default: out/campaign-<file>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -147,7 +153,10 @@ pub fn campaign(args: &CampaignArgs, problems: &Problems) -> anyhow::Result<()> 
         .out
         .clone()
         .unwrap_or_else(|| folder_for("campaign", &args.file));
-    let folder = OutputFolder::claim(&folder)?;
+    let folder = match args.shard {
+        None => OutputFolder::claim(&folder)?,
+        Some(shard) => OutputFolder::share(&folder, shard)?,
+    };
     let purpose = json!({
         "version": VERSION,
         "file": text,
@@ -157,37 +166,82 @@ pub fn campaign(args: &CampaignArgs, problems: &Problems) -> anyhow::Result<()> 
         "problem": std::fs::read_to_string(&middle.problem).ok(),
         "policy": team.policy.as_ref().map(|file| file.hash()),
     });
-    let mut ledger = Ledger::open(&folder.path().join("runs.jsonl"), &purpose.to_string())?;
+    let purpose = purpose.to_string();
+    let mut ledger = Ledger::open(folder.path(), &purpose, args.shard)?;
     if ledger.damaged {
         tell("note: the last runs that were kept are damaged; they are made again");
     }
-    if !ledger.records.is_empty() && ledger.records.len() < runs {
-        tell(&format!(
-            "note: {} of {runs} runs are there already",
-            ledger.records.len()
-        ));
+    let known = ledger.others()?;
+    let share = Share::of(&ledger, &known, args.shard, runs);
+    if share.there > 0 && share.there < share.runs {
+        let Share { there, runs } = share;
+        tell(&format!("note: {there} of {runs} runs are there already"));
     }
-    make(&court, &mut ledger, runs).map_err(|error| {
+    make(&court, &mut ledger, args.shard, &known).map_err(|error| {
         anyhow!(
             "{error}\nThe runs before are kept in {}; the same command goes on there",
             folder.path().display()
         )
     })?;
-    conclude(args, &court, &team, &folder, &ledger.records)
+    match args.shard {
+        None => conclude(args, &court, &team, &folder, &ledger.records),
+        Some(shard) => report_shard(args, shard, share, &ledger, runs),
+    }
 }
 
-/// Makes the runs that are missing.
-fn make(court: &Court<'_>, ledger: &mut Ledger, runs: usize) -> anyhow::Result<()> {
-    let mut points = Points::from(court.space, ledger.records.len());
+/// The runs that are a program's to make.
+#[derive(Clone, Copy)]
+struct Share {
+    runs: usize,
+    /// How many of them were made before.
+    there: usize,
+}
+
+impl Share {
+    fn of(
+        ledger: &Ledger,
+        known: &BTreeMap<usize, Record>,
+        shard: Option<Shard>,
+        runs: usize,
+    ) -> Self {
+        let shard = shard.unwrap_or(Shard::WHOLE);
+        let own = ledger.records.len();
+        let elsewhere = (shard.parts().skip(own))
+            .take_while(|run| *run < runs)
+            .filter(|run| known.contains_key(run));
+        Self {
+            runs: shard.count(runs),
+            there: own + elsewhere.count(),
+        }
+    }
+}
+
+/// Makes the runs that are missing, of all or of a shard, but for those that are known.
+fn make(
+    court: &Court<'_>,
+    ledger: &mut Ledger,
+    shard: Option<Shard>,
+    known: &BTreeMap<usize, Record>,
+) -> anyhow::Result<()> {
+    let shard = shard.unwrap_or(Shard::WHOLE);
+    let runs = shard.count(court.space.runs());
     let progress = Progress::new(runs, "runs");
     progress.skip(ledger.records.len());
+    let numbers = shard.parts().skip(ledger.records.len());
+    let Some(first) = numbers.clone().next() else {
+        return Ok(());
+    };
+    let points = Points::from(court.space, first).step_by(shard.of());
+    let mut points = numbers.zip(points);
     let mut together = rayon::current_num_threads();
     while ledger.records.len() < runs {
-        let first = ledger.records.len();
-        let chunk: Vec<(usize, Vec<f64>)> = (first..).zip(points.by_ref().take(together)).collect();
+        let chunk: Vec<(usize, Vec<f64>)> = points.by_ref().take(together).collect();
         let begun = Instant::now();
         let judge = |(run, point): &(usize, Vec<f64>)| {
-            let record = court.judge_point(*run, point);
+            let record = match known.get(run) {
+                Some(record) => Ok(record.clone()),
+                None => court.judge_point(*run, point),
+            };
             progress.tick();
             record
         };
@@ -201,6 +255,50 @@ fn make(court: &Court<'_>, ledger: &mut Ledger, runs: usize) -> anyhow::Result<(
         together = ((together as f64 * factor.clamp(0.5, 2.0)) as usize).clamp(1, 1 << 16);
     }
     Ok(())
+}
+
+/// What a shard did and what is left to others. Whether too many runs fail is for who has them all to
+/// judge.
+fn report_shard(
+    args: &CampaignArgs,
+    shard: Shard,
+    share: Share,
+    ledger: &Ledger,
+    runs: usize,
+) -> anyhow::Result<()> {
+    let name = args.file.display();
+    let failed = ledger.records.iter().filter(|record| !record.holds());
+    let (made, failed) = (share.runs - share.there, failed.count());
+    // Others may have ended meanwhile.
+    let others = ledger.others()?;
+    let missing = (0..runs).filter(|run| !shard.has(*run) && !others.contains_key(run));
+    let missing = missing.count();
+    if args.json {
+        let summary = json!({
+            "version": VERSION,
+            "file": name.to_string(),
+            "shard": shard.to_string(),
+            "runs": share.runs,
+            "made": made,
+            "failed": failed,
+            "missing": missing,
+        });
+        return print(&(serde_json::to_string_pretty(&summary)? + "\n"));
+    }
+    print(&format!(
+        "shard {shard} of {name}: {} runs, {made} of them made now; {failed} fail\n  {}\n{}\n",
+        share.runs,
+        ledger.path().display(),
+        left(missing, "runs")
+    ))
+}
+
+/// What is left to do where shards share the work, in words.
+pub fn left(missing: usize, what: &str) -> String {
+    match missing {
+        0 => format!("all {what} are there: the same command without --shard writes the results"),
+        _ => format!("{missing} {what} are missing, which are other shards' to make"),
+    }
 }
 
 /// What runs came to, in files and in words.

@@ -114,14 +114,17 @@ Examples:
 Examples:
   agent-sim sweep fkpp-1d --agents 5..320 --episodes 50 --out out/fkpp-sweep
   agent-sim sweep ks-1d --fault-fraction 0,0.1,0.3,0.5   that share of the agents is dead
-  agent-sim sweep heat-1d --fault noise,std=0.1 --fault-fraction 0,0.5,1 --agents 8,16")]
+  agent-sim sweep heat-1d --fault noise,std=0.1 --fault-fraction 0,0.5,1 --agents 8,16
+  agent-sim sweep fkpp-1d --agents 5..320 --shard 3/16   a sixteenth of the points")]
     Sweep(sweep::SweepArgs),
     /// Thousands of runs of a space of scenarios, held to what is required; resumable
     #[command(after_help = "\
 Examples:
   agent-sim campaign examples/campaigns/heat-1d.toml     margins, failure probability, the worst ten
   agent-sim campaign mine.toml --runs 10000 --out out/mine
-The exit code is 1 where more runs fail than the file tolerates; junit.xml is for test reports.")]
+  agent-sim campaign mine.toml --shard 3/16              a sixteenth of the runs; when all are there, the same
+                                                         without --shard writes the results
+The exit code is 1 where more runs fail than the file tolerates, but 0 of a shard that is done; junit.xml is for test reports.")]
     Campaign(campaign::CampaignArgs),
     /// The worst scenario of a space, made as small as it can be, told in words
     #[command(after_help = "\

@@ -1,5 +1,6 @@
 //! `agent-sim sweep`: how a swarm fares with more or fewer agents and with more or fewer faults.
 
+use super::campaign::left;
 use super::eval::{evaluate, headline_name, notes};
 use super::plant_args::PlantArgs;
 use super::run::listing;
@@ -15,10 +16,13 @@ use crate::table::{number, table};
 use anyhow::bail;
 use artifacts::output::{OutputFolder, tell};
 use artifacts::seal;
+use artifacts::shard::Shard;
 use clap::Args;
 use problem::metrics::Summary;
 use problem::{Episode, Headline, Problems, input, limit};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -43,6 +47,10 @@ pub struct SweepArgs {
     /// Episodes for each point
     #[arg(long, default_value_t = 20, value_name = "N")]
     episodes: usize,
+    /// Compute only these points, e.g. 3/16: the third of sixteen shards, which may all write to one folder
+    /// at a time; the same command without --shard then writes the results
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
     /// Folder for the table, the plot and the report; an interrupted sweep goes on there
     /// [default: out/sweep-<problem>]
     #[arg(long, value_name = "DIR")]
@@ -157,7 +165,10 @@ pub fn sweep(args: &SweepArgs, problems: &Problems) -> anyhow::Result<()> {
     let folder = args.out.clone();
     let folder = folder.unwrap_or_else(|| format!("out/sweep-{}", team.problem.name).into());
     let plant = args.plant.open(&scenario, &team.problem)?;
-    let folder = OutputFolder::claim(&folder)?;
+    let folder = match args.shard {
+        None => OutputFolder::claim(&folder)?,
+        Some(shard) => OutputFolder::share(&folder, shard)?,
+    };
     let identity = Identity {
         version: VERSION.to_owned(),
         scenario,
@@ -167,22 +178,59 @@ pub fn sweep(args: &SweepArgs, problems: &Problems) -> anyhow::Result<()> {
     begin(&folder, &identity)?;
     let purpose = serde_json::to_string(&identity)?;
 
-    let mut points = Vec::new();
-    for kind in contestants(team.kind) {
-        for (fraction, team) in &cells {
-            let point = point(
-                &folder,
-                &purpose,
-                kind,
-                *fraction,
-                team,
-                &episodes,
-                plant.as_ref(),
-            )?;
-            points.push(point);
-        }
+    let bench = Bench {
+        folder: &folder,
+        purpose: &purpose,
+        episodes: &episodes,
+        plant: plant.as_ref(),
+    };
+    let kinds = contestants(team.kind).into_iter();
+    let asked = kinds.flat_map(|kind| {
+        (cells.iter()).map(move |(fraction, team)| Asked {
+            kind,
+            fraction: *fraction,
+            team,
+        })
+    });
+    let asked: Vec<Asked> = asked.collect();
+    if let Some(shard) = args.shard {
+        return sweep_shard(args, shard, &bench, &asked);
     }
+    let points = asked.iter().map(|asked| bench.point(asked));
+    let points: Vec<Point> = points.collect::<anyhow::Result<_>>()?;
     conclude(&folder, &identity, &team, &points, args.json)
+}
+
+/// Computes the points of a shard, and says what is left to others.
+fn sweep_shard(
+    args: &SweepArgs,
+    shard: Shard,
+    bench: &Bench,
+    asked: &[Asked],
+) -> anyhow::Result<()> {
+    // Each file once: several points can be one.
+    let mut files = BTreeSet::new();
+    let all: Vec<&Asked> = asked.iter().filter(|a| files.insert(a.file())).collect();
+    let points = shard.count(all.len());
+    for part in shard.parts().take(points) {
+        bench.point(all[part])?;
+    }
+    let there = |asked: &&&Asked| bench.folder.path().join(asked.file()).exists();
+    let missing = all.len() - all.iter().filter(there).count();
+    if args.json {
+        let summary = json!({
+            "version": VERSION,
+            "shard": shard.to_string(),
+            "points": points,
+            "missing": missing,
+        });
+        return print(&(serde_json::to_string_pretty(&summary)? + "\n"));
+    }
+    print(&format!(
+        "shard {shard}: {points} points in {}\n{}\n",
+        bench.folder.path().display(),
+        left(missing, "points")
+    ))
 }
 
 /// The controllers of a sweep: the one asked for and the yardsticks.
@@ -255,72 +303,95 @@ impl Kept {
     }
 }
 
-/// Runs one point, unless the folder has it.
-fn point(
-    folder: &OutputFolder,
-    purpose: &str,
+/// A point that is to be computed.
+struct Asked<'a> {
     kind: ControllerKind,
     fraction: Option<f64>,
-    team: &Team,
-    episodes: &[Episode],
-    plant: Option<&Shared>,
-) -> anyhow::Result<Point> {
-    let share = fraction.map_or_else(String::new, |share| format!("-{share}"));
-    let name = match kind {
-        // Nobody is nobody, however many there are of them and whatever happens to them.
-        ControllerKind::None => "point-none.json".to_owned(),
-        _ => format!("point-{}-{}{share}.json", kind.name(), team.agents),
-    };
-    // No point for another: the same episodes under the same name.
-    let purpose = format!("{purpose} {name}");
-    let kept = input::read_text(&folder.path().join(&name), input::FIGURES);
-    let there = !matches!(&kept, Err(error) if error.kind() == ErrorKind::NotFound);
-    if let Some(point) = kept.ok().and_then(|text| Kept::read(&text, &purpose)) {
-        return Ok(Point {
+    team: &'a Team,
+}
+
+impl Asked<'_> {
+    /// What its file is called.
+    fn file(&self) -> String {
+        let (agents, share) = (self.team.agents, self.fraction);
+        let share = share.map_or_else(String::new, |share| format!("-{share}"));
+        match self.kind {
+            // Nobody is nobody, however many there are of them and whatever happens to them.
+            ControllerKind::None => "point-none.json".to_owned(),
+            kind => format!("point-{}-{agents}{share}.json", kind.name()),
+        }
+    }
+}
+
+/// On what the points of a sweep are computed, and where they are kept.
+struct Bench<'a> {
+    folder: &'a OutputFolder,
+    purpose: &'a str,
+    episodes: &'a [Episode],
+    plant: Option<&'a Shared>,
+}
+
+impl Bench<'_> {
+    /// Runs one point, unless the folder has it.
+    fn point(&self, asked: &Asked) -> anyhow::Result<Point> {
+        let &Asked {
+            kind,
+            fraction,
+            team,
+        } = asked;
+        let name = asked.file();
+        // No point for another: the same episodes under the same name.
+        let purpose = format!("{} {name}", self.purpose);
+        let kept = input::read_text(&self.folder.path().join(&name), input::FIGURES);
+        let there = !matches!(&kept, Err(error) if error.kind() == ErrorKind::NotFound);
+        if let Some(point) = kept.ok().and_then(|text| Kept::read(&text, &purpose)) {
+            return Ok(Point {
+                agents: team.agents,
+                fraction,
+                ..point
+            });
+        }
+        if there {
+            tell(&format!(
+                "note: {name} is damaged or was changed; its point is computed again"
+            ));
+        }
+        let policy = team.parsed_policy();
+        let experiment = Experiment {
+            plant: self.plant,
+            ..team.experiment(policy.as_ref())
+        };
+        let experiment = match kind {
+            _ if kind == team.kind => experiment,
+            ControllerKind::None => Experiment {
+                controller: Controller::None,
+                ..experiment
+            },
+            _ => Experiment {
+                controller: (team.problem.baseline_for(team.agents))
+                    .map_or(Controller::None, Controller::Proportional),
+                ..experiment
+            },
+        };
+        let summary = match evaluate(&experiment, self.episodes, kind.name()) {
+            Ok(summary) => Some(summary),
+            Err(ended) if ended.is_blown_up() => None,
+            Err(ended) => bail!(
+                "{ended}\nThe points before are kept in {}; the same command goes on there",
+                self.folder.path().display()
+            ),
+        };
+        let point = Point {
+            controller: kind,
             agents: team.agents,
             fraction,
-            ..point
-        });
+            summary,
+        };
+        let kept = Kept::new(point, &purpose)?;
+        let text = serde_json::to_string_pretty(&kept)?;
+        self.folder.write(&name, text.as_bytes())?;
+        Ok(kept.point)
     }
-    if there {
-        tell(&format!(
-            "note: {name} is damaged or was changed; its point is computed again"
-        ));
-    }
-    let policy = team.parsed_policy();
-    let experiment = Experiment {
-        plant,
-        ..team.experiment(policy.as_ref())
-    };
-    let experiment = match kind {
-        _ if kind == team.kind => experiment,
-        ControllerKind::None => Experiment {
-            controller: Controller::None,
-            ..experiment
-        },
-        _ => Experiment {
-            controller: (team.problem.baseline_for(team.agents))
-                .map_or(Controller::None, Controller::Proportional),
-            ..experiment
-        },
-    };
-    let summary = match evaluate(&experiment, episodes, kind.name()) {
-        Ok(summary) => Some(summary),
-        Err(ended) if ended.is_blown_up() => None,
-        Err(ended) => bail!(
-            "{ended}\nThe points before are kept in {}; the same command goes on there",
-            folder.path().display()
-        ),
-    };
-    let point = Point {
-        controller: kind,
-        agents: team.agents,
-        fraction,
-        summary,
-    };
-    let kept = Kept::new(point, &purpose)?;
-    folder.write(&name, serde_json::to_string_pretty(&kept)?.as_bytes())?;
-    Ok(kept.point)
 }
 
 fn conclude(
