@@ -2,11 +2,13 @@
 
 use anyhow::{Context, bail};
 use artifacts::output::print;
+use artifacts::shard::Shard;
 use clap::Parser;
 use problem::limit;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use studies::provenance::{Provenance, revision};
+use studies::runner::ShardDone;
 use studies::study::ALL;
 use studies::study::own_field::OwnField;
 use studies::write::Pages;
@@ -24,6 +26,7 @@ Examples:
   reproduce --quick                          all studies with few episodes: under a minute
   reproduce --full                           all studies, into docs/results: nine minutes on 16 cores
   reproduce --full cardinality failure       these two
+  reproduce --full --shard 3/16              the third of sixteen shards of their cells; without it, the pages
   reproduce --quick --policies runs/new      other policies: PROBLEM.policy in that folder
   reproduce --full regret --policies runs/new --out out/new
                                              their errors, cell by cell beside the best known
@@ -48,6 +51,10 @@ struct Cli {
     /// Folder for finished cells and drawn episodes
     #[arg(long, value_name = "DIR", default_value = "out/reproduce")]
     cache: PathBuf,
+    /// Compute only these cells, e.g. 3/16: the third of sixteen shards, which may all share a --cache at a
+    /// time; the same command without --shard then writes the pages
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
     /// Folder with PROBLEM.policy of each problem [default: the shipped policies]
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,
@@ -120,6 +127,9 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         })
         .collect();
     let scope = Scope::new(mode, cli.seed, cli.policies.clone(), commit);
+    if let Some(shard) = cli.shard {
+        return run_shard(cli, shard, &chosen, &scope);
+    }
     let provenance = Provenance::here(&scope)?;
     let pages = Pages::new(&out)?;
     runner::run(&chosen, &scope, &provenance, &cli.cache, &pages)?;
@@ -142,11 +152,28 @@ fn run_own(cli: &Cli, file: &Path, commit: String) -> anyhow::Result<()> {
         false => Mode::Quick,
     };
     let scope = Scope::new(mode, cli.seed, None, commit);
+    if let Some(shard) = cli.shard {
+        return run_shard(cli, shard, &chosen, &scope);
+    }
     let provenance = Provenance::of_file(&scope, &file.display().to_string(), &field);
     let usual = PathBuf::from(format!("out/results-{}", field.problem().name));
     let out = cli.out.clone().unwrap_or(usual);
     let pages = Pages::new(&out)?;
     runner::run(&chosen, &scope, &provenance, &cli.cache, &pages)?;
     print(&format!("{}\n", out.join("README.md").display()))?;
+    Ok(())
+}
+
+/// A shard of the studies' cells; pages are for who has all of them.
+fn run_shard(cli: &Cli, shard: Shard, studies: &[&dyn Study], scope: &Scope) -> anyhow::Result<()> {
+    let ShardDone { cells, missing } = runner::run_shard(studies, scope, &cli.cache, shard)?;
+    let left = match missing {
+        0 => "all cells are there: the same command without --shard writes the pages".to_owned(),
+        _ => format!("{missing} cells are missing, which are other shards' to compute"),
+    };
+    let cache = cli.cache.display();
+    print(&format!(
+        "shard {shard}: {cells} cells in {cache}\n{left}\n"
+    ))?;
     Ok(())
 }

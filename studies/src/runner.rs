@@ -10,6 +10,7 @@ use crate::write::Pages;
 use crate::{Scope, Study};
 use anyhow::{Context, bail};
 use artifacts::output::OutputFolder;
+use artifacts::shard::Shard;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -34,26 +35,13 @@ pub fn run(
     let store = Store::new(&cache.join("cells"))?;
     let mut shelf = Shelf::new(&cache.join("episodes"))?;
     // All is checked before the first cell is run.
-    let mut all = Vec::new();
-    let mut total = 0;
+    let all = all_cells(studies, scope)?;
     let mut counted = HashSet::new();
-    for study in studies {
-        let cells = study.cells(scope).with_context(|| study.name())?;
-        let mut names = HashSet::new();
-        if let Some(twice) = cells.iter().find(|cell| !names.insert(&cell.name)) {
-            bail!("{}: two cells are called '{}'", study.name(), twice.name);
-        }
-        for cell in missing(&cells, &store) {
-            if counted.insert(address(&*cell.work)) {
-                total += cell.work.cost() / UNIT * cell.work.pieces() as u64;
-            }
-        }
-        all.push((*study, cells));
-    }
-    let bar = ProgressBar::new(total);
-    bar.set_style(ProgressStyle::with_template(
-        "{percent:>3} % {wide_bar} {eta} left · {msg}",
-    )?);
+    let todo = all.iter().flat_map(|(_, cells)| missing(cells, &store));
+    let todo: Vec<&Cell> = todo
+        .filter(|cell| counted.insert(address(&*cell.work)))
+        .collect();
+    let bar = bar_for(&todo)?;
     for (study, cells) in all {
         let todo = missing(&cells, &store);
         tell(
@@ -87,6 +75,82 @@ pub fn run(
         None => pages.write_index(ALL, provenance),
         Some(_) => pages.write_index(studies, provenance),
     }
+}
+
+/// What a shard did.
+pub struct ShardDone {
+    /// Cells that are its own, and stored now.
+    pub cells: usize,
+    /// Cells of others that are not.
+    pub missing: usize,
+}
+
+/// Computes a shard of the cells of all studies: the dearest are dealt first, one to each, so that shards
+/// are about as long. Several may work at a time: a cell is stored whole, and whoever stores it stores the
+/// same.
+pub fn run_shard(
+    studies: &[&dyn Study],
+    scope: &Scope,
+    cache: &Path,
+    shard: Shard,
+) -> anyhow::Result<ShardDone> {
+    let _shared = OutputFolder::share(cache, shard).context("--cache")?;
+    let store = Store::new(&cache.join("cells"))?;
+    let mut shelf = Shelf::new(&cache.join("episodes"))?;
+    let all = all_cells(studies, scope)?;
+    let mut seen = HashSet::new();
+    let cells = all.iter().flat_map(|(_, cells)| cells);
+    let mut cells: Vec<&Cell> = cells
+        .filter(|cell| seen.insert(address(&*cell.work)))
+        .collect();
+    cells.sort_by_key(|cell| std::cmp::Reverse(whole_cost(cell)));
+    let own = shard.parts().map_while(|part| cells.get(part).copied());
+    let todo: Vec<&Cell> = own
+        .filter(|cell| store.find(&*cell.work).is_none())
+        .collect();
+    let bar = bar_for(&todo)?;
+    let draws: Vec<Draw> = todo.iter().filter_map(|cell| cell.work.draw()).collect();
+    draw(&mut shelf, &draws, &bar)?;
+    bar.set_message(format!("shard {shard}"));
+    compute(&todo, &shelf, &store, &bar)?;
+    bar.finish_and_clear();
+    let missing = cells.iter().filter(|cell| !store.has(&*cell.work));
+    Ok(ShardDone {
+        cells: shard.count(cells.len()),
+        missing: missing.count(),
+    })
+}
+
+/// The cells of all studies.
+fn all_cells<'s>(
+    studies: &[&'s dyn Study],
+    scope: &Scope,
+) -> anyhow::Result<Vec<(&'s dyn Study, Vec<Cell>)>> {
+    let mut all = Vec::new();
+    for study in studies {
+        let cells = study.cells(scope).with_context(|| study.name())?;
+        let mut names = HashSet::new();
+        if let Some(twice) = cells.iter().find(|cell| !names.insert(&cell.name)) {
+            bail!("{}: two cells are called '{}'", study.name(), twice.name);
+        }
+        all.push((*study, cells));
+    }
+    Ok(all)
+}
+
+/// About how long a cell takes, in nanoseconds.
+fn whole_cost(cell: &Cell) -> u64 {
+    cell.work.cost() * cell.work.pieces() as u64
+}
+
+/// A bar for these cells.
+fn bar_for(cells: &[&Cell]) -> anyhow::Result<ProgressBar> {
+    let cost = |cell: &&Cell| cell.work.cost() / UNIT * cell.work.pieces() as u64;
+    let bar = ProgressBar::new(cells.iter().map(cost).sum());
+    bar.set_style(ProgressStyle::with_template(
+        "{percent:>3} % {wide_bar} {eta} left · {msg}",
+    )?);
+    Ok(bar)
 }
 
 /// Cells that are not stored, each once, the dearest first: cheap ones fill the gaps at the end.

@@ -78,6 +78,11 @@ impl Store {
         found
     }
 
+    /// Whether there is a file for what the work gave, which somebody else may have written.
+    pub fn has(&self, work: &dyn Work) -> bool {
+        self.0.path().join(address(work) + ".json").exists()
+    }
+
     /// Keeps what the work gave.
     pub fn keep(&self, work: &dyn Work, outcome: &Outcome) -> anyhow::Result<()> {
         let stored = Stored::new(whole_key(work), outcome.clone())?;

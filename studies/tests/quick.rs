@@ -1,7 +1,7 @@
 //! The whole of `reproduce --quick`: every study runs, and leaves files that can be read.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use studies::cell::Figure;
 use studies::study::ALL;
 
@@ -153,4 +153,60 @@ fn a_described_field_gets_the_studies_that_make_sense_of_it() {
     std::fs::write(&bare, text).unwrap();
     let (worked, said) = own_field(folder, &bare, &[]);
     assert!(!worked && said.contains("neither a policy nor"), "{said}");
+}
+
+/// Programs that share the cells, all at a time, and one that then has nothing left to compute.
+#[test]
+fn shards_leave_nothing_but_pages_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/fields/board-cooling.toml");
+    let reproduce = |cache: &str, out: &str, more: &[&str]| {
+        let mut reproduce = Command::new(env!("CARGO_BIN_EXE_reproduce"));
+        reproduce.arg("--problem").arg(&file).arg("failure");
+        reproduce.args(["--commit", "tested"]).args(more);
+        for (flag, name) in [("--cache", cache), ("--out", out)] {
+            reproduce.arg(flag).arg(folder.join(name));
+        }
+        reproduce.stdout(Stdio::piped()).stderr(Stdio::piped());
+        reproduce
+    };
+    let shard = |number: usize| reproduce("cache", "pages", &["--shard", &format!("{number}/3")]);
+    let shards: Vec<_> = (1..=3)
+        .map(|number| shard(number).spawn().unwrap())
+        .collect();
+    for child in shards {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    assert!(!folder.join("pages").exists());
+    let told = shard(2).output().unwrap().stdout;
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.contains("all cells are there"), "{told}");
+    let merged = reproduce("cache", "pages", &[]).output().unwrap();
+    let said = String::from_utf8_lossy(&merged.stderr);
+    let counts = said.lines().find(|line| line.contains(" cells, ")).unwrap();
+    let counts: Vec<&str> = (counts.split(' '))
+        .filter(|word| word.parse::<u32>().is_ok())
+        .collect();
+    assert_eq!(counts[0], counts[1], "{said}");
+    assert!(
+        reproduce("another", "alone", &[])
+            .status()
+            .unwrap()
+            .success()
+    );
+    for name in ["failure.md", "failure.csv"] {
+        let [one, three] =
+            ["alone", "pages"].map(|out| std::fs::read(folder.join(out).join(name)).unwrap());
+        assert!(one == three, "{name} differs");
+    }
+    let output = reproduce("cache", "pages", &["--shard", "4/3"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("no shard 4 of 3"),
+        "{said}"
+    );
 }

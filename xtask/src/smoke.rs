@@ -297,6 +297,25 @@ const COMMANDS: &[(&str, Smoke)] = &[
         "cargo run --release -p agent-sim -- campaign examples/campaigns/boards.toml",
         OnBoard("agent-sim campaign EXAMPLES/campaigns/boards.toml --runs 3 --image IMAGE"),
     ),
+    // docs/scale.md
+    (
+        "agent-sim campaign examples/campaigns/heat-1d.toml --shard 3/16",
+        As(
+            "agent-sim campaign EXAMPLES/campaigns/heat-1d.toml --runs 4 --shard 2/2 --out out/shards-of-runs",
+        ),
+    ),
+    (
+        "agent-sim sweep fkpp-1d --agents 5..320 --episodes 50 --shard 3/16",
+        As(
+            "agent-sim sweep fkpp-1d --agents 5..10 --episodes 1 --steps 4 --shard 1/2 --out out/shards-of-points",
+        ),
+    ),
+    (
+        "cargo xtask reproduce --full --shard 3/16",
+        As(
+            "cargo xtask reproduce --problem examples/fields/board-cooling.toml failure --shard 1/2",
+        ),
+    ),
     // docs/training.md
     (
         "trainer train heat-1d --preset quick",
