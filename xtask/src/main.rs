@@ -3,13 +3,15 @@
 //! [`stages`] runs all that CI runs; [`setup`] finds or installs the tools for the firmware;
 //! [`mod@firmware`] builds the image of a [`board`], which is measured and run; [`c_library`] does so
 //! with agent-core for C; [`package`], [`python`], [`c_packages`] and [`web`] make what is handed to others; [`fuzz`] and
-//! [`sanitize`] look for what tests do not think of, [`dependencies`] at what others wrote; [`endurance`]
+//! [`sanitize`] look for what tests do not think of, [`dependencies`] at what others wrote; [`cluster`] writes jobs for schedulers, and tries them in a
+//! [`slurm`] of one node; [`endurance`]
 //! runs what puts nodes through more than they will ever see; [`reproduce`] measures every claim again.
 //! What these run are programs of their own: this crate only builds and starts them.
 
 mod board;
 mod c_library;
 mod c_packages;
+mod cluster;
 mod command;
 mod dependencies;
 mod endurance;
@@ -25,6 +27,7 @@ mod reproduce;
 mod sanitize;
 mod setup;
 mod size;
+mod slurm;
 mod smoke;
 mod stages;
 mod throwaway;
@@ -95,6 +98,9 @@ enum Task {
     /// `--quick` (few episodes, under a minute) or `--full` (seventeen minutes on 16 cores), then studies by name; all if
     /// none is named.
     Reproduce(reproduce::Options),
+    /// Files that run a campaign in shards on a cluster, and how they are submitted.
+    #[command(subcommand)]
+    Cluster(cluster::Cluster),
     /// Run agent-core's tests under AddressSanitizer.
     Sanitize,
     /// Run agent-core's unit tests in Miri, with a nightly toolchain.
@@ -192,6 +198,7 @@ fn perform(cli: Cli, build: Build) -> anyhow::Result<()> {
         }
         Task::Audit => dependencies::run(),
         Task::Reproduce(options) => reproduce::run(&options, build),
+        Task::Cluster(task) => cluster::run(&task, build),
         Task::Sanitize => sanitize::address(),
         Task::Miri => sanitize::in_miri(),
         Task::Bench(Bench::Host(options)) => host_bench::run(&options),

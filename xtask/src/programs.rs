@@ -1,9 +1,13 @@
 //! The workspace's programs, as `cargo xtask` starts them.
 
 use anyhow::{Result, ensure};
-use std::{env::consts::EXE_SUFFIX, process::Command};
+use std::{env::consts::EXE_SUFFIX, path::PathBuf, process::Command};
 
-use crate::stages::{cargo, checked};
+use crate::{
+    command::succeed,
+    firmware::target,
+    stages::{cargo, checked},
+};
 
 /// Which build of them is started.
 #[derive(Debug, Clone, Copy)]
@@ -25,16 +29,28 @@ impl Build {
                 command.args(["--bin", program, "--"]);
                 Ok(command)
             }
+            Self::Tested => Ok(Command::new(self.path(package, program)?)),
+        }
+    }
+
+    /// Where such a program is, for others to start.
+    pub fn path(self, package: &str, program: &str) -> Result<PathBuf> {
+        let file = format!("{program}{EXE_SUFFIX}");
+        match self {
+            Self::Release => {
+                let mut build = cargo();
+                build.args(["build", "--release", "--quiet", "-p", package]);
+                succeed(build.args(["--bin", program]))?;
+                Ok(target().join("release").join(file))
+            }
             Self::Tested => {
-                let built = checked()
-                    .join("debug")
-                    .join(format!("{program}{EXE_SUFFIX}"));
+                let built = checked().join("debug").join(file);
                 ensure!(
                     built.is_file(),
                     "there is no {}: `cargo xtask test` builds it",
                     built.display()
                 );
-                Ok(Command::new(built))
+                Ok(built)
             }
         }
     }

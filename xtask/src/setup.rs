@@ -316,6 +316,24 @@ pub fn vulkan() -> Result<()> {
         .context("no Vulkan driver: on Debian run `apt-get install mesa-vulkan-drivers libvulkan1`")
 }
 
+/// What a Slurm of one node is made of.
+const SLURM: [&str; 5] = ["munged", "slurmctld", "slurmd", "sbatch", "sinfo"];
+const SLURM_PACKAGES: [&str; 4] = ["munge", "slurmctld", "slurmd", "slurm-client"];
+
+/// Finds Slurm, or installs it.
+pub fn slurm() -> Result<()> {
+    let found = || SLURM.into_iter().all(|program| on_path(program).is_some());
+    if found() {
+        return Ok(());
+    }
+    apt_install(&SLURM_PACKAGES, found).with_context(|| {
+        format!(
+            "no Slurm: on Debian run `apt-get install {}`",
+            SLURM_PACKAGES.join(" ")
+        )
+    })
+}
+
 /// The fuzzer's driver, in a version that is known to do what is asked of it.
 const CARGO_FUZZ: &str = "0.13.2";
 
@@ -410,7 +428,8 @@ fn apt_install(packages: &[&str], done: impl Fn() -> bool) -> Result<()> {
     bail!("apt-get install {} did not give it", packages.join(" "))
 }
 
-fn is_root() -> bool {
+/// Whether we may do what only root may.
+pub fn is_root() -> bool {
     Command::new("id")
         .arg("-u")
         .output()

@@ -316,6 +316,15 @@ const COMMANDS: &[(&str, Smoke)] = &[
             "cargo xtask reproduce --problem examples/fields/board-cooling.toml failure --shard 1/2",
         ),
     ),
+    (
+        "cargo xtask cluster slurm examples/campaigns/heat-1d.toml --shards 16",
+        With("-o target/smoke/slurm"),
+    ),
+    (
+        "cargo xtask cluster kubernetes examples/campaigns/heat-1d.toml --shards 16 --image registry.example/fieldswarm",
+        With("-o target/smoke/kubernetes"),
+    ),
+    ("cargo xtask cluster try", Stage("jobs for clusters")),
     // docs/training.md
     (
         "trainer train heat-1d --preset quick",

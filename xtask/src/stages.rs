@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     board::{Board, Image},
-    c_library, c_packages,
+    c_library, c_packages, cluster,
     command::{held, say, succeed},
     dependencies,
     firmware::{self, built_apart, root},
@@ -24,7 +24,9 @@ use crate::{
     python::Environment,
     sanitize,
     setup::{self, Toolchain},
-    size, smoke, throwaway, web,
+    size,
+    slurm::Slurm,
+    smoke, throwaway, web,
 };
 
 /// How the tests find the example in C, small and fast; without it they skip what needs it, and
@@ -283,6 +285,13 @@ fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
             });
             without_server(log, &browser);
         }
+    }
+    log.stage("jobs for clusters", || cluster::by_hand(Build::Tested));
+    // Where containers let its daemons run: that is not for the workspace to say.
+    if let Some(slurm) = log.extra("set-up: Slurm", Slurm::start) {
+        log.stage("campaign in Slurm", || {
+            cluster::in_slurm(&slurm, Build::Tested)
+        });
     }
     log.stage("documented commands", || {
         smoke::run(&smoke::Here {
