@@ -3,7 +3,8 @@
 //! # From the node towards the caller
 //!
 //! 1. A [`Transport`] carries bytes: the socket of an [`emulated`] board, a [`serial`] port, a
-//!    [`tcp`] connection, or one of these behind a line that loses things ([`unreliable`]).
+//!    [`tcp`] connection, a strand of the line to many agents on a [`network`], or one of these behind a
+//!    line that loses things ([`unreliable`]).
 //! 2. A [`Session`] makes commands of them and reports, numbered, so that an answer is never taken
 //!    for that to another question; it resends what was lost and counts what was damaged.
 //! 3. An [`EmulatedBoard`] is the process at the other end, where there is one: it is killed, hung,
@@ -20,6 +21,8 @@
 pub mod device_log;
 pub mod emulated;
 pub mod keys;
+#[cfg_attr(not(feature = "zenoh"), path = "network/absent.rs")]
+pub mod network;
 pub mod serial;
 pub mod session;
 pub mod tcp;

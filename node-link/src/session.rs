@@ -235,6 +235,11 @@ impl Session {
         self
     }
 
+    /// The stream alone, for whoever passes on what others say through it.
+    pub fn into_transport(self) -> Box<dyn Transport> {
+        self.transport
+    }
+
     /// Numbers a command and sends it; returns the number, which its answer will have.
     pub fn send(&mut self, command: &Command<'_>) -> Result<u32, SessionError> {
         let number = match self.number.wrapping_add(1) {
