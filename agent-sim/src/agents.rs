@@ -7,6 +7,7 @@ use agent_core::policy::Policy;
 use agent_core::together::{self, Room};
 use agent_core::value::{PACK, Pack};
 use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
 
 /// What all of them are shown at one moment: one agent after the other, as much for each as
 /// [`Agents::cells`] says.
@@ -59,6 +60,27 @@ impl WithSimd for Step<'_, '_> {
     }
 }
 
+/// One control step of each on its own observation.
+fn step(
+    policy: &Policy,
+    states: &mut [AgentState],
+    observations: &[Observation<'_>],
+    actions: &mut [Action],
+) {
+    let mut packs = vec![Pack([0.0; PACK]); policy.workspace_len()];
+    let mut alone = vec![0.0; policy.workspace_len()];
+    Arch::new().dispatch(Step {
+        policy,
+        room: Room {
+            packs: &mut packs,
+            alone: &mut alone,
+        },
+        states,
+        observations,
+        actions,
+    });
+}
+
 impl Agents {
     /// So many that wait for their first patch.
     pub fn new(agents: usize) -> Self {
@@ -88,6 +110,36 @@ impl Agents {
         [policy.patch_len(), policy.header().sensing.wide_len()]
     }
 
+    /// One control step of those that are shown something, each once and in ascending order. What each
+    /// does is in [`actions`](Self::actions).
+    ///
+    /// # Panics
+    /// If there is no such agent.
+    pub fn step_some(&mut self, policy: &Policy, shown: &[(usize, Observation<'_>)]) {
+        // Enough for a thread to be worth waking.
+        const PIECE: usize = 16 * PACK;
+        let stepped: Vec<Vec<(AgentState, Action)>> = shown
+            .par_chunks(PIECE)
+            .map(|shown| {
+                let mut states: Vec<_> = shown.iter().map(|(a, _)| self.states[*a]).collect();
+                let mut actions: Vec<_> = shown.iter().map(|(a, _)| self.actions[*a]).collect();
+                let observations: Vec<_> = shown.iter().map(|(_, seen)| *seen).collect();
+                step(policy, &mut states, &observations, &mut actions);
+                states.into_iter().zip(actions).collect()
+            })
+            .collect();
+        for ((agent, _), (state, action)) in shown.iter().zip(stepped.into_iter().flatten()) {
+            self.states[*agent] = state;
+            self.actions[*agent] = action;
+        }
+    }
+
+    /// An agent begins anew.
+    pub fn reset(&mut self, agent: usize) {
+        self.states[agent] = AgentState::new();
+        self.actions[agent] = Action::none(Mode::Waiting);
+    }
+
     /// One control step of each. What is too short for an agent is no valid input to it.
     pub fn step(&mut self, policy: &Policy, shown: &Shown) -> &[Action] {
         let [cells, wide] = Self::cells(policy);
@@ -110,18 +162,7 @@ impl Agents {
                 },
             })
             .collect();
-        let mut packs = vec![Pack([0.0; PACK]); policy.workspace_len()];
-        let mut alone = vec![0.0; policy.workspace_len()];
-        Arch::new().dispatch(Step {
-            policy,
-            room: Room {
-                packs: &mut packs,
-                alone: &mut alone,
-            },
-            states: &mut self.states,
-            observations: &observations,
-            actions: &mut self.actions,
-        });
+        step(policy, &mut self.states, &observations, &mut self.actions);
         &self.actions
     }
 

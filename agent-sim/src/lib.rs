@@ -16,7 +16,8 @@
 //!    pictures, [`table`] the figures in columns; [`mod@bench`]: how fast all this is. [`cli`]: all of it on the
 //!    command line, for the published problems or a user's own.
 //! 5. [`live`]: a run in the browser; [`touch`]: what is done to it by hand.
-//! 6. [`agents`]: agents without a run, for programs that have a field of their own.
+//! 6. [`agents`]: agents without a run, for programs that have a field of their own; [`answering`]: the
+//!    same at the end of lines, for runs elsewhere.
 //!
 //! Three things hold everywhere. Nothing an agent can read depends on how many there are. The same
 //! seed gives the same trajectory to the last bit, whatever the number of threads. Agents work in
@@ -30,6 +31,7 @@
 #![cfg_attr(target_family = "wasm", allow(dead_code, unused_imports))]
 
 pub mod agents;
+pub mod answering;
 #[cfg(not(target_family = "wasm"))]
 pub mod bench;
 #[cfg(not(target_family = "wasm"))]
