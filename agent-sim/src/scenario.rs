@@ -442,13 +442,15 @@ impl Scenario {
                     .filter(|b| link.is_none_or(|k| b.kind() == k));
                 meant.map(Boards::count).sum::<usize>()
             };
+            // How many of them there are is known when they have been found.
+            let are_found = self.links.iter().any(Boards::are_found);
             let emulated = of_kind(Some(LinkKind::Qemu));
             let (meant, wanted) = match &fault.who {
                 Who::Boards { link, count } => (of_kind(*link), count.unwrap_or(0)),
                 Who::Ids(ids) => (boards, ids.within(agents).last().map_or(0, |last| last + 1)),
                 _ => (boards, 0),
             };
-            if meant == 0 || wanted > meant {
+            if meant == 0 || (wanted > meant && !are_found) {
                 return senseless(format!(
                     "the fault '{fault}' is impossible: it is for {} boards and the run has {meant} \
                      such; give --link qemu={} or the like",

@@ -11,7 +11,7 @@ use agent_core::message::{
     COMMAND_FRAME, CRC32, Command, Counters, FrameReader, Guard, Hello, History, PROTOCOL,
     PolicyId, Report, ResetCause, Slot, SlotState, Status, UNASKED, decode_frame, encode_frame,
 };
-use agent_sim::rig::{Absent, Boards, Images, Pace, Rig, Setup, State};
+use agent_sim::rig::{Absent, Boards, Images, Pace, Rig, Rooms, Setup, State};
 use agent_sim::swarm::Deed;
 use stand_in::{SOUND, STEPS, events, node, payload, run, start, watched};
 use std::io::{Read, Write};
@@ -708,6 +708,7 @@ fn no_peer_keeps_whoever_asks_how_it_is() {
     let setup = Setup {
         images: Images::Folder("no/such/folder".into()),
         flash: None,
+        rooms: Rooms::default(),
         link_key: None,
         payload: None,
         pace: Pace::lock_step(PATIENCE),

@@ -7,7 +7,7 @@ use agent_sim::fault::Fault;
 use agent_sim::live::play::{Show, play};
 use agent_sim::live::{Command, Hub, Order};
 use agent_sim::recording::Recording;
-use agent_sim::rig::{Boards, Images, Pace, Payload, Rig, Setup};
+use agent_sim::rig::{Boards, Images, Pace, Payload, Rig, Rooms, Setup};
 use agent_sim::scenario::{ControllerKind, Scenario, Team};
 use artifacts::policy_file::PolicyFile;
 use node_link::Offer;
@@ -70,6 +70,7 @@ fn rig(team: &Team, images: PathBuf, patience: Duration) -> Rig {
     let setup = Setup {
         images: Images::Folder(images),
         flash: None,
+        rooms: Rooms::default(),
         link_key: None,
         payload: Some(Payload::new(
             Offer::unsigned(team.policy.as_ref().unwrap().bytes()),

@@ -1,5 +1,6 @@
 //! The command line: [`main`] for a list of problems, a module for each command.
 
+mod agents;
 mod bench;
 mod campaign;
 mod check;
@@ -10,6 +11,7 @@ mod hunt;
 mod key;
 mod list;
 mod live;
+mod network_args;
 mod new;
 mod nodes;
 mod odds;
@@ -84,6 +86,7 @@ Examples:
   agent-sim run heat-2d --agents 64 --link qemu=6 --link serial=/dev/ttyACM0    mixed with boards
   agent-sim run heat-1d --link qemu=8 --fault kill,count=2,at=0.5 --fault hang,count=1,at=0.5
   agent-sim run heat-1d --link qemu=4 --realtime 0.01 --node-log                a hundredth of real time
+  agent-sim run heat-2d --link 'zenoh=lab/plate/*' --zenoh-listen tcp/10.0.0.7:7447    hosts on a network
   agent-sim run my-plate.toml --plant 'python my_solver.py'  the field computed by another program
   agent-sim run heat-2d --plant tcp=10.0.0.7:4242            or by one that listens (docs/plants.md)")]
     Run(run::RunArgs),
@@ -133,6 +136,13 @@ Examples:
   agent-sim hunt mine.toml --first --budget 1h           stop at the first failure
 The exit code is 1 where something was found that fails.")]
     Hunt(hunt::HuntArgs),
+    /// Agents, and boards at links, for runs elsewhere on a Zenoh network
+    #[command(after_help = "\
+Examples:
+  agent-sim agents heat-2d --agents 16 --zenoh lab/plate/room-1 --zenoh-connect tcp/10.0.0.7:7447
+  agent-sim agents --link serial=/dev/ttyACM0 --zenoh lab/plate/room-2 --zenoh-listen tcp/0.0.0.0:7447
+It takes a build with --features zenoh (docs/scale-zenoh.md).")]
+    Agents(agents::AgentsArgs),
     /// Give a policy to boards, while they run
     #[command(after_help = "\
 Examples:
@@ -220,6 +230,7 @@ fn carry_out(command: Option<Command>, problems: &Problems) -> anyhow::Result<()
         Some(Command::Sweep(args)) => sweep::sweep(&args, problems),
         Some(Command::Campaign(args)) => campaign::campaign(&args, problems),
         Some(Command::Hunt(args)) => hunt::hunt(&args, problems),
+        Some(Command::Agents(args)) => agents::agents(&args, problems),
         Some(Command::Flash(args)) => nodes::flash(&args),
         Some(Command::Nodes(args)) => nodes::nodes(&args),
         Some(Command::Key(args)) => key::key(&args),

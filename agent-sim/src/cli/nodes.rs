@@ -72,7 +72,7 @@ fn start(args: &RigArgs, payload: Option<Payload>) -> anyhow::Result<Rig> {
             "note: emulated boards forget everything at the end; --flash-dir DIR keeps their flash",
         );
     }
-    args.start(&boards, payload, Pace::lock_step(args.patience()?), 0, true)
+    args.start(&boards, payload, Pace::lock_step(args.patience()?), 0, None)
 }
 
 /// How boards say they are.

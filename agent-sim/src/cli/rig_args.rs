@@ -1,8 +1,9 @@
 //! Boards from flags: where they are, what runs on them, how long they are waited for.
 
 use super::key::{Terms, read_key, signed_offer};
+use super::network_args::NetworkArgs;
 use super::progress::Progress;
-use crate::rig::{Absent, BUILT_IMAGES, Boards, Images, Pace, Payload, Rig, Setup};
+use crate::rig::{Absent, BUILT_IMAGES, Boards, Images, Pace, Payload, Rig, Rooms, Setup};
 use agent_core::policy::Policy;
 use anyhow::{anyhow, bail};
 use artifacts::output::tell;
@@ -19,9 +20,12 @@ use trust::Grant;
 #[derive(Args)]
 pub struct RigArgs {
     /// Boards for the first agents (repeatable): qemu=6 or qemu=6:mps2-an500 (emulated),
-    /// serial=/dev/ttyACM0[@BAUD], tcp=HOST:PORT
+    /// serial=/dev/ttyACM0[@BAUD], tcp=HOST:PORT, zenoh=KEY (all that hosts offer under keys which KEY
+    /// matches, see agent-sim agents)
     #[arg(long = "link", value_name = "LINK")]
     pub links: Vec<String>,
+    #[command(flatten)]
+    network: NetworkArgs,
     /// Image for emulated boards [default: the one that `cargo xtask firmware build` made]
     #[arg(long, value_name = "ELF")]
     image: Option<PathBuf>,
@@ -89,17 +93,27 @@ impl RigArgs {
             .transpose()
     }
 
-    /// Starts `boards`. Those that cannot be reached are named on standard error; an error if none
-    /// is left and `alone`, that is, if nobody else is in the swarm.
+    /// Starts `boards` for a swarm of so many agents, or by themselves. Those that cannot be reached are
+    /// named on standard error; an error if none is left and nobody else is in the swarm.
     pub fn start(
         &self,
         boards: &[Boards],
         payload: Option<Payload>,
         pace: Pace,
         seed: u64,
-        alone: bool,
+        agents: Option<usize>,
     ) -> anyhow::Result<Rig> {
+        let known = boards.iter().filter(|boards| !boards.are_found());
+        let known: usize = known.map(Boards::count).sum();
+        let rooms = Rooms::find(
+            boards,
+            &self.network.settings()?,
+            agents.unwrap_or(limit::BOARDS.most).saturating_sub(known),
+            payload.as_ref().map(|payload| payload.offer.id),
+            pace.patience,
+        )?;
         let setup = Setup {
+            rooms,
             images: self.images(),
             flash: self.flash_dir.clone(),
             link_key: self.grant()?,
@@ -112,8 +126,7 @@ impl RigArgs {
             std::fs::create_dir_all(folder)
                 .map_err(|error| anyhow!("cannot make the folder {}: {error}", folder.display()))?;
         }
-        let count: usize = boards.iter().map(Boards::count).sum();
-        let progress = Progress::new(count, "starting boards");
+        let progress = Progress::new(known + setup.rooms.len(), "starting boards");
         let (rig, absent) = Rig::start(boards, &setup, &|| progress.tick());
         drop(progress);
         let mut told: Vec<&str> = Vec::new();
@@ -125,7 +138,7 @@ impl RigArgs {
             }
             told.push(why);
         }
-        if alone && absent.len() == rig.len() {
+        if agents.is_none_or(|agents| agents == rig.len()) && absent.len() == rig.len() {
             bail!(
                 "none of the {} boards can be reached, and no other agents are left",
                 rig.len()

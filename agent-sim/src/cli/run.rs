@@ -498,15 +498,14 @@ pub fn rig(
         (Some(file), Some(policy)) => Some(args.payload(file, policy)?),
         _ => None,
     };
-    let boards: usize = team.links.iter().map(Boards::count).sum();
-    let alone = boards == team.agents;
     let rig = args.start(
         &team.links,
         payload,
         Pace::lock_step(patience),
         team.seed,
-        alone,
+        Some(team.agents),
     )?;
+    say_who_is_found(&team.links, &rig, team.agents);
     for (name, file) in &team.brought {
         rig.shelve(name, args.payload(file, &file.policy(&team.problem)?)?);
     }
@@ -515,6 +514,16 @@ pub fn rig(
         None => rig,
         Some(speed) => rig.in_real_time(speed, team.problem.control_interval * 1e6),
     }))
+}
+
+/// Where a swarm is that nobody has counted.
+fn say_who_is_found(links: &[Boards], rig: &Rig, agents: usize) {
+    if links.iter().any(Boards::are_found) && rig.len() < agents {
+        tell(&format!(
+            "note: {} of {agents} agents were found; the others are in this process",
+            rig.len()
+        ));
+    }
 }
 
 /// What boards logged.

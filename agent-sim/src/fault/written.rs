@@ -130,7 +130,7 @@ mod tests {
             (0.0..=1.0).prop_map(Who::Fraction),
             (0.0..=1.0).prop_map(Who::Cluster),
         ];
-        let link = proptest::sample::select(vec![LinkKind::Qemu, LinkKind::Serial, LinkKind::Tcp]);
+        let link = proptest::sample::select(LinkKind::ALL.to_vec());
         let boards = (proptest::option::of(link), proptest::option::of(0..99usize));
         let boards = boards.prop_map(|(link, count)| Who::Boards { link, count });
         match whom {

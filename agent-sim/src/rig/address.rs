@@ -1,4 +1,4 @@
-//! Where boards are: `qemu=6`, `serial=/dev/ttyACM0`, `tcp=host:port`.
+//! Where boards are: `qemu=6`, `serial=/dev/ttyACM0`, `tcp=host:port`, `zenoh=lab/plate/*`.
 
 use super::LinkKind;
 use node_link::Machine;
@@ -28,6 +28,11 @@ pub enum Boards {
         /// Host and port.
         address: String,
     },
+    /// Those that hosts on a Zenoh network have, be they boards or agents of their own.
+    Zenoh {
+        /// Matches the keys that the hosts offer them under.
+        key: String,
+    },
 }
 
 /// The speed of a serial link unless another is given; all our images for real boards have it.
@@ -40,15 +45,21 @@ impl Boards {
             Self::Qemu { .. } => LinkKind::Qemu,
             Self::Serial { .. } => LinkKind::Serial,
             Self::Tcp { .. } => LinkKind::Tcp,
+            Self::Zenoh { .. } => LinkKind::Zenoh,
         }
     }
 
-    /// How many they are.
+    /// How many they are; at least, where they are [still to be found](Self::are_found).
     pub fn count(&self) -> usize {
         match self {
             Self::Qemu { count, .. } => *count,
-            Self::Serial { .. } | Self::Tcp { .. } => 1,
+            Self::Serial { .. } | Self::Tcp { .. } | Self::Zenoh { .. } => 1,
         }
+    }
+
+    /// Whether nobody knows how many they are before they are looked for.
+    pub fn are_found(&self) -> bool {
+        matches!(self, Self::Zenoh { .. })
     }
 }
 
@@ -62,7 +73,7 @@ fn by_name(name: &str) -> Option<Machine> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is no link; write qemu=6 or qemu=6:mps2-an500 (up to {most} emulated boards), serial=/dev/ttyACM0 or \
-     serial=/dev/ttyACM0@115200, or tcp=host:port",
+     serial=/dev/ttyACM0@115200, tcp=host:port, or zenoh=lab/plate/*",
     most = BOARDS.most
 )]
 pub struct BadLink(String);
@@ -99,6 +110,11 @@ impl FromStr for Boards {
                     let address = rest.to_owned();
                     Self::Tcp { address }
                 }
+                LinkKind::Zenoh => {
+                    // What else a key may be, Zenoh says.
+                    let key = Some(rest).filter(|key| !key.is_empty())?.to_owned();
+                    Self::Zenoh { key }
+                }
             })
         };
         read().ok_or_else(|| BadLink(text.to_owned()))
@@ -114,6 +130,7 @@ impl fmt::Display for Boards {
             Self::Serial { port, baud } if *baud == BAUD => f.write_str(port),
             Self::Serial { port, baud } => write!(f, "{port}@{baud}"),
             Self::Tcp { address } => f.write_str(address),
+            Self::Zenoh { key } => f.write_str(key),
         }
     }
 }
@@ -145,6 +162,7 @@ mod tests {
             "serial=/dev/ttyACM0@115200",
             "tcp=localhost:4000",
             "tcp=[::1]:4000",
+            "zenoh=lab/plate/*",
         ] {
             let boards: Boards = text.parse().unwrap();
             assert_eq!(boards.to_string(), text);
@@ -163,6 +181,7 @@ mod tests {
             "tcp=localhost",
             "tcp=:80",
             "tcp=h:99999",
+            "zenoh=",
             "usb=1",
         ] {
             assert!(text.parse::<Boards>().is_err(), "{text}");

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// How often the other boards' lines are looked at while one is waited for.
 const GLANCE: Duration = Duration::from_millis(1);
 
+/// Most others that are looked at before the one that is waited for has its turn again.
+const OTHERS: usize = 64;
+
 /// All boards of a run.
 pub(super) type Nodes = Arc<[Mutex<Node>]>;
 
@@ -34,9 +37,10 @@ impl BoardLink {
     /// Takes in what other boards have answered meanwhile, so that they are not thought as slow as
     /// the one that is waited for.
     fn glance_at_others(&self, now_us: u64) {
-        let others = self.nodes.iter().enumerate();
-        for (_, node) in others.filter(|(index, _)| *index != self.index) {
-            if let Ok(mut node) = node.try_lock() {
+        let count = self.nodes.len();
+        // Those before have been waited for already.
+        for next in 1..count.min(1 + OTHERS) {
+            if let Ok(mut node) = self.nodes[(self.index + next) % count].try_lock() {
                 node.listen(now_us, Instant::now());
             }
         }

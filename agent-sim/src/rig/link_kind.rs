@@ -12,13 +12,16 @@ pub enum LinkKind {
     Serial,
     /// To whatever answers at a network address.
     Tcp,
+    /// To an agent or a board at a host on a Zenoh network.
+    Zenoh,
 }
 
 impl LinkKind {
     /// What there is, for error messages.
-    pub const NAMES: &str = "qemu, serial or tcp";
+    pub const NAMES: &str = "qemu, serial, tcp or zenoh";
 
-    const ALL: [Self; 3] = [Self::Qemu, Self::Serial, Self::Tcp];
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Qemu, Self::Serial, Self::Tcp, Self::Zenoh];
 }
 
 impl fmt::Display for LinkKind {
@@ -27,6 +30,7 @@ impl fmt::Display for LinkKind {
             Self::Qemu => "qemu",
             Self::Serial => "serial",
             Self::Tcp => "tcp",
+            Self::Zenoh => "zenoh",
         })
     }
 }

@@ -19,19 +19,24 @@ mod link_kind;
 mod mishap;
 mod node;
 mod recent;
+mod rooms;
 
 pub use address::{BAUD, BadLink, Boards};
 pub use diary::{Diary, Event, State};
 pub use link::BoardLink;
 pub use link_kind::LinkKind;
 pub use node::{Node, Payload, cause};
+pub use rooms::Rooms;
 
 use crate::fault::{Deed, Fault, Who, draw_count};
 use cable::Cable;
 use link::{Nodes, lock};
 use node_link::device_log::{Decoder, Follower};
-use node_link::{BoardOptions, Clock, EmulatedBoard, Machine, NodeStatus, Session, serial, tcp};
+use node_link::{
+    BoardOptions, Clock, EmulatedBoard, Machine, NodeStatus, Session, Transport, serial, tcp,
+};
 use rayon::prelude::*;
+use rooms::Seat;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -133,6 +138,8 @@ pub struct Setup {
     pub images: Images,
     /// Folder for the flash of emulated boards, where it outlives the run.
     pub flash: Option<PathBuf>,
+    /// The rooms on networks that boards name.
+    pub rooms: Rooms,
     /// The key of the boards' link, for boards that ask for one.
     pub link_key: Option<Grant>,
     /// What every node is to run; `None` to leave them as they are.
@@ -179,7 +186,10 @@ impl Rig {
         setup: &Setup,
         progress: &(dyn Fn() + Sync),
     ) -> (Self, Vec<Absent>) {
-        let places: Vec<(String, Place)> = boards.iter().flat_map(places).collect();
+        let places: Vec<(String, Place)> = boards
+            .iter()
+            .flat_map(|boards| places(boards, &setup.rooms))
+            .collect();
         let started = waiting(&places, |index, (name, place)| {
             let mut node = Node::new(
                 name.clone(),
@@ -414,6 +424,7 @@ enum Place {
     Qemu { machine: Machine },
     Serial { port: String, baud: u32 },
     Tcp { address: String },
+    Zenoh { seat: Seat },
 }
 
 impl Place {
@@ -422,11 +433,12 @@ impl Place {
             Self::Qemu { .. } => LinkKind::Qemu,
             Self::Serial { .. } => LinkKind::Serial,
             Self::Tcp { .. } => LinkKind::Tcp,
+            Self::Zenoh { .. } => LinkKind::Zenoh,
         }
     }
 }
 
-fn places(boards: &Boards) -> Vec<(String, Place)> {
+fn places(boards: &Boards, rooms: &Rooms) -> Vec<(String, Place)> {
     match boards {
         Boards::Qemu { count, machine } => {
             let place = |_| Place::Qemu { machine: *machine };
@@ -447,39 +459,60 @@ fn places(boards: &Boards) -> Vec<(String, Place)> {
                 address: address.clone(),
             },
         )],
+        Boards::Zenoh { key } => {
+            let agents = rooms.agents(key);
+            agents
+                .map(|(name, seat)| (name, Place::Zenoh { seat }))
+                .collect()
+        }
     }
 }
 
-fn open(node: &mut Node, place: &Place, setup: &Setup, index: usize) -> Result<(), String> {
+/// What leads to a board.
+struct Reached {
+    session: Session,
+    /// Its process, if that is ours.
+    board: Option<EmulatedBoard>,
+}
+
+fn reach(place: &Place, setup: &Setup, index: usize) -> Result<Reached, String> {
     let said = |error: &dyn std::error::Error| error.to_string();
-    let session = match place {
+    let line = match place {
         Place::Qemu { machine } => {
             let flash = setup
                 .flash
                 .as_ref()
                 .map(|folder| folder.join(format!("{}-{index}.flash", machine.name())));
-            let image = setup.images.of(*machine);
             let (board, session) = EmulatedBoard::start(&BoardOptions {
                 machine: *machine,
-                image: image.clone(),
+                image: setup.images.of(*machine),
                 clock: Clock::Wall,
                 flash,
             })
             .map_err(|error| said(&error))?;
-            if setup.log {
-                let decoder = Decoder::new(&image).map_err(|error| said(&error))?;
-                node.log = Some(Follower::new(Arc::new(decoder)));
-            }
-            node.board = Some(board);
-            session
+            let board = Some(board);
+            return Ok(Reached { session, board });
         }
-        Place::Serial { port, baud } => {
-            Session::new(serial::open(port, *baud).map_err(|error| said(&error))?)
-        }
-        Place::Tcp { address } => {
-            Session::new(tcp::connect(address).map_err(|error| said(&error))?)
-        }
+        Place::Serial { port, baud } => serial::open(port, *baud).map_err(|error| said(&error))?,
+        Place::Tcp { address } => tcp::connect(address).map_err(|error| said(&error))?,
+        Place::Zenoh { seat } => setup.rooms.line(seat),
     };
+    Ok(Reached {
+        session: Session::new(line),
+        board: None,
+    })
+}
+
+fn open(node: &mut Node, place: &Place, setup: &Setup, index: usize) -> Result<(), String> {
+    let said = |error: &dyn std::error::Error| error.to_string();
+    let Reached { session, board } = reach(place, setup, index)?;
+    if let Place::Qemu { machine } = place
+        && setup.log
+    {
+        let decoder = Decoder::new(&setup.images.of(*machine)).map_err(|error| said(&error))?;
+        node.log = Some(Follower::new(Arc::new(decoder)));
+    }
+    node.board = board;
     let session = match &setup.link_key {
         Some(grant) => session.with_key(grant.clone()),
         None => session,
@@ -488,4 +521,34 @@ fn open(node: &mut Node, place: &Place, setup: &Setup, index: usize) -> Result<(
     let session =
         session.through(|line| Box::new(Cable::new(line, plug, setup.seed ^ index as u64)));
     node.connect(session).map_err(|error| said(&error))
+}
+
+/// A board that somebody else talks to through this process.
+pub struct Wire {
+    /// What people call it.
+    pub name: String,
+    /// What it says and is told passes here.
+    pub line: Box<dyn Transport>,
+    /// Ends with this, if it is a process of ours.
+    _board: Option<EmulatedBoard>,
+}
+
+/// Starts boards, or reaches them, and leaves what they are told to others.
+pub fn wires(boards: &[Boards], setup: &Setup) -> Result<Vec<Wire>, Absent> {
+    let places: Vec<(String, Place)> = boards
+        .iter()
+        .flat_map(|boards| places(boards, &setup.rooms))
+        .collect();
+    let reached = waiting(&places, |index, (name, place)| {
+        let name = name.clone();
+        match reach(place, setup, index) {
+            Ok(Reached { session, board }) => Ok(Wire {
+                name,
+                line: session.into_transport(),
+                _board: board,
+            }),
+            Err(why) => Err(Absent { name, why }),
+        }
+    });
+    reached.into_iter().collect()
 }

@@ -178,7 +178,7 @@ impl Node {
         let limit = match self.kind {
             // Ours, and slow on a busy machine.
             LinkKind::Qemu => UploadLimit::generous(payload.offer.blob.len()),
-            LinkKind::Serial | LinkKind::Tcp => limit,
+            LinkKind::Serial | LinkKind::Tcp | LinkKind::Zenoh => limit,
         };
         self.uploads += 1;
         let uploaded =

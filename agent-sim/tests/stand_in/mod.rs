@@ -1,4 +1,5 @@
 //! Nodes that answer at a network address, and runs with them.
+#![allow(dead_code)] // Each test file uses its own part of this.
 
 use agent_core::agent::AgentState;
 use agent_core::message::{
@@ -8,7 +9,7 @@ use agent_core::message::{
 use agent_core::policy::Policy;
 use agent_sim::episode::Snapshot;
 use agent_sim::recording::Recording;
-use agent_sim::rig::{Absent, Boards, Images, Pace, Payload, Rig, Setup};
+use agent_sim::rig::{Absent, Boards, Images, Pace, Payload, Rig, Rooms, Setup};
 use agent_sim::scenario::Scenario;
 use artifacts::policy_file::PolicyFile;
 use node_link::Offer;
@@ -113,25 +114,35 @@ fn serve(
     Ok(())
 }
 
+/// The shipped policy.
+pub fn file() -> PolicyFile {
+    PolicyFile::shipped(&PROBLEM).unwrap()
+}
+
 /// What nodes of a run are given: the shipped policy.
 pub fn payload() -> Payload {
-    let file = PolicyFile::shipped(&PROBLEM).unwrap();
+    let file = file();
     let policy = file.policy(&PROBLEM).unwrap();
     Payload::new(Offer::unsigned(file.bytes()), &policy)
 }
 
 /// Starts a rig with it.
 pub fn start(boards: &[Boards], pace: Pace) -> (Rig, Vec<Absent>) {
-    let setup = Setup {
+    Rig::start(boards, &setup(pace, Rooms::default()), &|| ())
+}
+
+/// What it is started with.
+pub fn setup(pace: Pace, rooms: Rooms) -> Setup {
+    Setup {
         images: Images::Folder("no/such/folder".into()),
         flash: None,
+        rooms,
         link_key: None,
         payload: Some(payload()),
         pace,
         log: false,
         seed: 0,
-    };
-    Rig::start(boards, &setup, &|| ())
+    }
 }
 
 /// Control steps of a run.
@@ -144,12 +155,25 @@ pub fn run(rig: Option<&Rig>) -> Recording {
 
 /// The same; `watch` sees every step.
 pub fn watched(rig: Option<&Rig>, watch: impl FnMut(&Snapshot<'_>)) -> Recording {
-    let scenario = Scenario {
+    watched_in(&scenario(), rig, watch)
+}
+
+/// What is run.
+pub fn scenario() -> Scenario {
+    Scenario {
         problem: "heat-1d".to_owned(),
         steps: Some(STEPS),
         set: "fresh".to_owned(),
         ..Scenario::default()
-    };
+    }
+}
+
+/// The same of another scenario.
+pub fn watched_in(
+    scenario: &Scenario,
+    rig: Option<&Rig>,
+    watch: impl FnMut(&Snapshot<'_>),
+) -> Recording {
     let team = scenario.team(&problem::Problems::published()).unwrap();
     let episode = scenario.episode(&team).unwrap();
     let policy = team.parsed_policy();

@@ -8,7 +8,7 @@ use crate::swarm_work::{Controls, Setting, SwarmWork};
 use agent_core::policy::Encoding;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::Snapshot;
-use agent_sim::rig::{BUILT_IMAGES, Boards, Images, Pace, Payload, Rig, Setup};
+use agent_sim::rig::{BUILT_IMAGES, Boards, Images, Pace, Payload, Rig, Rooms, Setup};
 use artifacts::policy_file::PolicyFile;
 use node_link::Offer;
 use problem::published::heat_1d;
@@ -227,6 +227,7 @@ impl Work for OnBoards {
         let setup = Setup {
             images: Images::File(self.image.clone()),
             flash: None,
+            rooms: Rooms::default(),
             link_key: None,
             payload: Some(Payload::new(Offer::unsigned(self.policy.bytes()), &policy)),
             pace: Pace::lock_step(PATIENCE),
