@@ -75,7 +75,7 @@ enum Task {
         fast: bool,
     },
     /// Run the commands that README.md and docs name, each in a form that takes seconds, with the
-    /// programs that `cargo test --workspace --features trainer/gpu` has built; on the emulated board
+    /// programs that the tests of `cargo xtask test` were run with; on the emulated board
     /// and on a GPU where they are there.
     Smoke,
     /// Look for inputs that break agent-core.

@@ -45,6 +45,9 @@ const OWN: Smoke = Stage("a problem in a user's crate");
 /// Runs in the browser, which the page's own tests start.
 const LIVE: Smoke = Stage("page in a browser");
 
+/// Needs several programs at a time, which the tests start.
+const NETWORK: Smoke = Stage("tests");
+
 /// What is documented, in the order in which it is run.
 const COMMANDS: &[(&str, Smoke)] = &[
     // README.md
@@ -89,7 +92,9 @@ const COMMANDS: &[(&str, Smoke)] = &[
     (
         "cargo bench -p agent-core",
         // With all packages and features of the tests, whose dependencies are then the same files.
-        As("cargo bench --profile dev --workspace --features trainer/gpu --bench host -- --smoke"),
+        As(
+            "cargo bench --profile dev --workspace --features trainer/gpu,agent-sim/zenoh --bench host -- --smoke",
+        ),
     ),
     ("cargo run --release -p agent-sim -- problems", With("")),
     (
@@ -494,6 +499,36 @@ const COMMANDS: &[(&str, Smoke)] = &[
     ),
     ("cargo run --release -p agent-sim -- live heat-2d", LIVE),
     ("cargo xtask web", Stage("page without a server")),
+    // docs/scale-zenoh.md
+    (
+        "cargo build --release -p agent-sim --features zenoh",
+        NETWORK,
+    ),
+    (
+        "agent-sim agents heat-2d --agents 16 --zenoh lab/plate/room-1 --zenoh-connect tcp/10.0.0.7:7447",
+        NETWORK,
+    ),
+    (
+        "agent-sim agents --link serial=/dev/ttyACM0 --link qemu=2 --zenoh lab/plate/room-2 \
+         --zenoh-connect tcp/10.0.0.7:7447",
+        NETWORK,
+    ),
+    (
+        "agent-sim run heat-2d --agents 19 --link 'zenoh=lab/plate/*' --zenoh-listen tcp/10.0.0.7:7447",
+        NETWORK,
+    ),
+    (
+        "agent-sim run heat-2d --link 'zenoh=lab/plate/*' --zenoh-config run.json5",
+        NETWORK,
+    ),
+    (
+        "cargo bench -p agent-sim --features zenoh --bench zenoh",
+        Needs("ten minutes, and compiles Zenoh with full optimisation"),
+    ),
+    (
+        "cargo bench -p node-link --features zenoh --bench network",
+        Needs("Zenoh compiled with full optimisation"),
+    ),
 ];
 
 /// What this machine can run.

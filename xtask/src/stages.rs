@@ -41,8 +41,10 @@ const KEYS_VARIABLE: &str = "THROWAWAY_KEYS";
 const PATCHES_VARIABLE: &str = "BOARD_PATCHES";
 const PATCHES: &str = "300";
 
-/// The trainer's kernels; their tests run on whatever Vulkan driver there is, also a software one.
-const GPU: &str = "trainer/gpu";
+/// What tests are compiled with, and programs only where somebody asks for it: the trainer's kernels,
+/// whose tests run on whatever Vulkan driver there is, also a software one, and agents on a Zenoh
+/// network.
+const FEATURES: &str = "trainer/gpu,agent-sim/zenoh";
 
 /// Packages outside the workspace: one is compiled for the fuzzer, one with a large dependency, one is
 /// what a user's own would be.
@@ -229,7 +231,7 @@ fn format() -> Result<()> {
 /// The workspace's tests.
 fn tests() -> Command {
     let mut tests = checking_cargo("test");
-    tests.args(["--workspace", "--no-fail-fast", "--features", GPU]);
+    tests.args(["--workspace", "--no-fail-fast", "--features", FEATURES]);
     tests
 }
 
@@ -253,7 +255,7 @@ fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
     log.stage("documentation", || {
         let mut documentation = checking_cargo("doc");
         documentation.env("RUSTDOCFLAGS", "-Dwarnings");
-        succeed(documentation.args(["--workspace", "--no-deps", "--features", GPU]))
+        succeed(documentation.args(["--workspace", "--no-deps", "--features", FEATURES]))
     });
 
     let nodes = images.recv().unwrap_or_default();
@@ -316,7 +318,7 @@ fn without_server(log: &Log, browser: &Path) -> Option<()> {
 fn own_equation(log: &Log, nodes: &Nodes) {
     log.stage("a problem in a user's crate", || {
         let mut tests = checking_cargo("test");
-        tests.args(["--manifest-path", OWN_EQUATION, "--features", "gpu"]);
+        tests.args(["--manifest-path", OWN_EQUATION, "--features", "gpu,zenoh"]);
         nodes.show(&mut tests);
         succeed(&mut tests)
     });
