@@ -47,18 +47,20 @@ impl<T: Float> Heat1d<T> {
 
     fn substep(&self, field: &mut [T], force: &[T]) {
         let n = self.points();
-        // The right-hand side overwrites the field from left to right; `left` keeps the old value
-        // of the neighbour that has already been overwritten.
-        let mut left = field[0];
+        // Every row waits for the one before: its right-hand side is made meanwhile. `left` keeps the old
+        // value of the neighbour that has already been overwritten.
+        let (mut left, mut previous) = (field[0], T::zero());
         for j in 1..n - 1 {
             let here = field[j];
             let curvature = left - (here + here) + field[j + 1];
-            field[j] = here + self.half_r * curvature + self.dt * force[j];
+            let rhs = here + self.half_r * curvature + self.dt * force[j];
+            previous = self.implicit.eliminated(j - 1, rhs, previous);
+            field[j] = previous;
             left = here;
         }
         field[0] = T::zero();
         field[n - 1] = T::zero();
-        self.implicit.solve(&mut field[1..n - 1]);
+        self.implicit.substitute(&mut field[1..n - 1]);
     }
 }
 

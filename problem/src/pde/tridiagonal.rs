@@ -9,7 +9,7 @@ use num_traits::Float;
 /// of diffusion schemes are diagonally dominant, for which the sweep is stable.
 #[derive(Debug, Clone)]
 pub struct Tridiagonal<T> {
-    /// Entries below the diagonal; `lower[i]` stands in row `i + 1`.
+    /// The entry before the diagonal of each row; zero in the first, which has none.
     lower: Vec<T>,
     /// 1 / pivot of each row.
     inverse_pivot: Vec<T>,
@@ -33,12 +33,14 @@ impl<T: Float> Tridiagonal<T> {
     pub fn new(lower: &[T], diagonal: &[T], upper: &[T]) -> Result<Self, ZeroPivot> {
         let rows = diagonal.len();
         assert!(lower.len() + 1 == rows.max(1) && upper.len() == lower.len());
+        let first = (rows > 0).then(T::zero);
+        let lower: Vec<T> = first.into_iter().chain(lower.iter().copied()).collect();
         let mut inverse_pivot = Vec::with_capacity(rows);
         let mut scaled_upper: Vec<T> = Vec::with_capacity(rows);
         for row in 0..rows {
             let eliminated = match row {
                 0 => T::zero(),
-                _ => lower[row - 1] * scaled_upper[row - 1],
+                _ => lower[row] * scaled_upper[row - 1],
             };
             let inverse = (diagonal[row] - eliminated).recip();
             if !inverse.is_finite() {
@@ -48,7 +50,7 @@ impl<T: Float> Tridiagonal<T> {
             scaled_upper.push(upper.get(row).map_or(T::zero(), |&u| u * inverse));
         }
         Ok(Self {
-            lower: lower.to_vec(),
+            lower,
             inverse_pivot,
             scaled_upper,
         })
@@ -70,27 +72,30 @@ impl<T: Float> Tridiagonal<T> {
     /// # Panics
     /// If `rhs` does not have one entry per row.
     pub fn solve(&self, rhs: &mut [T]) {
-        let rows = self.rows();
-        assert_eq!(rhs.len(), rows, "one right-hand-side entry per row");
-        if rows == 0 {
-            return;
-        }
-        let mut previous = rhs[0] * self.inverse_pivot[0];
-        rhs[0] = previous;
-        for ((value, &lower), &inverse) in rhs[1..]
-            .iter_mut()
-            .zip(&self.lower)
-            .zip(&self.inverse_pivot[1..])
-        {
-            previous = (*value - lower * previous) * inverse;
+        assert_eq!(rhs.len(), self.rows(), "one right-hand-side entry per row");
+        let mut previous = T::zero();
+        for (row, value) in rhs.iter_mut().enumerate() {
+            previous = self.eliminated(row, *value, previous);
             *value = previous;
         }
-        let mut next = rhs[rows - 1];
-        for (value, &upper) in rhs[..rows - 1]
-            .iter_mut()
-            .zip(&self.scaled_upper[..rows - 1])
-            .rev()
-        {
+        self.substitute(rhs);
+    }
+
+    /// What the forward sweep makes of the right-hand side of a row, after what it made of the row before:
+    /// the first half of [`solve`](Self::solve), for right-hand sides that come one by one.
+    pub fn eliminated(&self, row: usize, value: T, previous: T) -> T {
+        (value - self.lower[row] * previous) * self.inverse_pivot[row]
+    }
+
+    /// The second half: replaces what [`eliminated`](Self::eliminated) made of all rows by the solution.
+    ///
+    /// # Panics
+    /// If `values` does not have one entry per row.
+    pub fn substitute(&self, values: &mut [T]) {
+        assert_eq!(values.len(), self.rows(), "one entry per row");
+        // The last row's factor is zero, and so is what it is multiplied by.
+        let mut next = T::zero();
+        for (value, &upper) in values.iter_mut().zip(&self.scaled_upper).rev() {
             next = *value - upper * next;
             *value = next;
         }
@@ -114,7 +119,7 @@ impl<T: Float> Tridiagonal<T> {
                 rest[..width].iter_mut().for_each(|v| *v = *v * inverse);
                 continue;
             }
-            let lower = self.lower[row - 1];
+            let lower = self.lower[row];
             let previous = &done[(row - 1) * width..];
             for (value, &previous) in rest[..width].iter_mut().zip(previous) {
                 *value = (*value - lower * previous) * inverse;
