@@ -60,6 +60,7 @@ impl<'a> Samples<'a> {
     }
 
     /// The values in order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = f32> + use<'a> {
         self.words().iter().map(|c| f32::from_le_bytes(*c))
     }

@@ -132,7 +132,7 @@ impl Experiment<'_> {
     }
 
     /// Whether anything lies between the field and the agents.
-    fn is_disturbed(&self) -> bool {
+    pub(crate) fn is_disturbed(&self) -> bool {
         !self.faults.is_empty() || self.sensor().is_some()
     }
 

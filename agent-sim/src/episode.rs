@@ -390,6 +390,11 @@ impl<L: Link> ClosedLoop<L> {
     pub fn swarm(&self) -> &Swarm<L> {
         &self.swarm
     }
+
+    /// Their links.
+    pub fn links_mut(&mut self) -> &mut [L] {
+        self.swarm.links_mut()
+    }
 }
 
 /// The time of `step` in microseconds, one time unit of the equation being one second.

@@ -4,13 +4,14 @@
 //! A puppet is a link like any other, so sensors and faults lie between it and the field as they do
 //! for agents that decide by themselves.
 
-use crate::controller::{Controller, Experiment};
+use crate::controller::{Controller, Experiment, places};
 use crate::episode::{ClosedLoop, RunError, Snapshot};
 use crate::fault::Fault;
 use crate::link::{Link, LinkError};
 use crate::plant::Plant;
 use crate::scenario::run_memory;
 use crate::sense::{HALO, View};
+use crate::swarm::Swarm;
 use agent_core::agent::{Action, Mode};
 use agent_core::message::{Observation, Samples, Span};
 use artifacts::observation::OwnedObservation;
@@ -19,37 +20,18 @@ use problem::metrics::Score;
 use problem::{BadProblem, Episode, Problem};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What one puppet last saw, and what it is told.
-#[derive(Debug)]
-struct Strings {
-    sight: OwnedObservation,
-    action: Action,
-    /// Killed agents hear and say nothing for the rest of the run.
-    killed: bool,
-}
-
-/// Writes what a network is to read of what an agent saw: field minus target in the window of so many cells along each
-/// axis, without the halo, as agents make it of what they see (for a cell beyond the domain stands the
-/// nearest inside); behind that, as far as there is room, sin(π f s) for the frequencies f, axis after
-/// axis, and then cos(π f s), with s the position as a share of the way between two corners.
-pub fn features(
-    sight: &OwnedObservation,
-    window: usize,
-    frequencies: &[f32],
-    [low, high]: [[f64; 2]; 2],
-    features: &mut [f32],
-) {
+/// Writes what a branch is to read of what an agent saw: field minus target in the window of so many cells along
+/// each axis, without the halo, as agents make it of what they see (for a cell beyond the domain stands the
+/// nearest inside).
+#[inline]
+pub fn errors(sight: &OwnedObservation, window: usize, errors: &mut [f32]) {
     let side = window + 2 * HALO;
     let within = |span: Span, k: usize| {
         (k + HALO).clamp(span.first.into(), usize::from(span.last).min(side - 1))
     };
     let [rows, columns] = sight.inside;
     // On a line the only axis is the first.
-    let (axes, plane) = match sight.field.len() > side {
-        true => (2, true),
-        false => (1, false),
-    };
-    let (errors, place) = features.split_at_mut(window.pow(axes));
+    let plane = sight.field.len() > side;
     for (k, error) in errors.iter_mut().enumerate() {
         let cell = match plane {
             true => within(rows, k / window) * side + within(columns, k % window),
@@ -57,9 +39,14 @@ pub fn features(
         };
         *error = sight.field[cell] - sight.target.get(cell).copied().unwrap_or(0.0);
     }
-    let (sines, cosines) = place.split_at_mut(place.len() / 2);
-    let angles = (0..axes as usize).flat_map(|axis| {
-        let share = (f64::from(sight.position[axis]) - low[axis]) / (high[axis] - low[axis]);
+}
+
+/// Writes what a trunk is to read of a position: sin(π f s) for the frequencies f, axis after axis, and then
+/// cos(π f s), with s the position as a share of the way between two corners.
+pub fn waves(position: &[f32], frequencies: &[f32], [low, high]: [[f64; 2]; 2], waves: &mut [f32]) {
+    let (sines, cosines) = waves.split_at_mut(waves.len() / 2);
+    let angles = position.iter().enumerate().flat_map(|(axis, x)| {
+        let share = (f64::from(*x) - low[axis]) / (high[axis] - low[axis]);
         let angle = move |f: &f32| std::f32::consts::PI * f * share as f32;
         frequencies.iter().map(angle)
     });
@@ -68,20 +55,31 @@ pub fn features(
     }
 }
 
-/// The link to a puppet.
-struct Puppet(Arc<Mutex<Strings>>);
+/// What a puppet last saw, and what it is told. Its own link: nobody is at the other end.
+#[derive(Debug)]
+struct Puppet {
+    sight: OwnedObservation,
+    action: Action,
+    /// Killed agents hear and say nothing for the rest of the run.
+    killed: bool,
+}
 
-fn pulled(strings: &Mutex<Strings>) -> MutexGuard<'_, Strings> {
-    strings.lock().unwrap_or_else(PoisonError::into_inner)
+impl Puppet {
+    fn told(order: Order) -> Action {
+        Action {
+            force: order.force,
+            velocity: order.velocity,
+            mode: Mode::Active,
+        }
+    }
 }
 
 impl Link for Puppet {
     fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
-        let mut strings = pulled(&self.0);
-        if strings.killed {
+        if self.killed {
             return Ok(());
         }
-        let (sight, patch) = (&mut strings.sight, &observation.patch);
+        let (sight, patch) = (&mut self.sight, &observation.patch);
         sight.now_us = observation.now_us;
         sight.position = observation.position;
         sight.inside = patch.inside;
@@ -93,8 +91,27 @@ impl Link for Puppet {
     }
 
     fn receive(&mut self, _: u64) -> Result<Option<Action>, LinkError> {
-        let strings = pulled(&self.0);
-        Ok((!strings.killed).then_some(strings.action))
+        Ok((!self.killed).then_some(self.action))
+    }
+}
+
+/// A puppet behind sensors and faults, held by who leads it too.
+#[derive(Clone)]
+struct Held(Arc<Mutex<Puppet>>);
+
+impl Held {
+    fn puppet(&self) -> MutexGuard<'_, Puppet> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Link for Held {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        self.puppet().send(observation)
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        self.puppet().receive(now_us)
     }
 }
 
@@ -168,9 +185,23 @@ pub enum BadLead {
 }
 
 /// A run whose agents are led from outside.
-pub struct Puppets {
-    run: ClosedLoop<Box<dyn Link>>,
-    strings: Vec<Arc<Mutex<Strings>>>,
+pub struct Puppets(Stand);
+
+/// Where the puppets are: in the swarm itself, if nothing lies between them and the field. A lock and a call
+/// through a box take longer than all that is done with an agent of a small field.
+enum Stand {
+    InReach(ClosedLoop<Puppet>),
+    Behind(ClosedLoop<Box<dyn Link>>, Vec<Held>),
+}
+
+/// The run, of whatever links.
+macro_rules! run {
+    ($puppets:expr, $run:ident => $then:expr) => {
+        match $puppets {
+            Puppets(Stand::InReach($run)) => $then,
+            Puppets(Stand::Behind($run, _)) => $then,
+        }
+    };
 }
 
 /// What a run of puppets is made of.
@@ -279,7 +310,7 @@ impl Puppets {
         let cells = side.pow(problem.sensors.axes as u32);
         let wide = view.wide.map_or(0, |[rows, columns]| rows * columns);
         let shown = |cells| if view.target { cells } else { 0 };
-        let fresh = || Strings {
+        let puppet = || Puppet {
             sight: OwnedObservation {
                 now_us: 0,
                 position: [0.0; 2],
@@ -289,12 +320,9 @@ impl Puppets {
                 wide_field: vec![0.0; wide],
                 wide_target: vec![0.0; shown(wide)],
             },
-            action: told(Order::default()),
+            action: Puppet::told(Order::default()),
             killed: false,
         };
-        let strings: Vec<_> = (0..stage.agents)
-            .map(|_| Arc::new(Mutex::new(fresh())))
-            .collect();
         let experiment = Experiment {
             problem,
             controller: Controller::None,
@@ -304,68 +332,89 @@ impl Puppets {
             seed: stage.seed,
             plant: None,
         };
-        let held: Arc<[_]> = strings.clone().into();
-        let swarm = experiment.swarm(view, stage.agents, &[], move |agent: usize| {
-            Puppet(Arc::clone(&held[agent]))
+        let puppets = (0..stage.agents).map(|_| puppet());
+        let mut puppets = Self(if experiment.is_disturbed() {
+            let held: Vec<Held> = puppets.map(|p| Held(Arc::new(Mutex::new(p)))).collect();
+            let links: Arc<[Held]> = held.clone().into();
+            let link = move |agent: usize| links[agent].clone();
+            let swarm = experiment.swarm(view, stage.agents, &[], link);
+            let run = ClosedLoop::with_plant(problem, episode, swarm, plant, stage.seed)?;
+            Stand::Behind(run, held)
+        } else {
+            let places = places(problem, stage.agents, &[]);
+            let swarm = Swarm::new(problem, view, puppets.collect(), places);
+            let run = ClosedLoop::with_plant(problem, episode, swarm, plant, stage.seed)?;
+            Stand::InReach(run)
         });
-        let mut run = ClosedLoop::with_plant(problem, episode, swarm, plant, stage.seed)?;
-        run.reveal();
-        Ok(Self { run, strings })
+        run!(&mut puppets, run => run.reveal());
+        Ok(puppets)
     }
 
     /// One control interval in which agents do as they are told, and what they see after it. Orders are
     /// cut to what actuators can do; who got none rests.
-    pub fn step(&mut self, orders: &[Order]) -> Result<(), RunError> {
-        let orders = orders
-            .iter()
-            .copied()
-            .chain(std::iter::repeat(Order::default()));
-        for (strings, order) in self.strings.iter().zip(orders) {
-            pulled(strings).action = told(order);
+    pub fn step(&mut self, orders: impl IntoIterator<Item = Order>) -> Result<(), RunError> {
+        let rest = std::iter::repeat(Order::default());
+        let actions = orders.into_iter().chain(rest).map(Puppet::told);
+        match &mut self.0 {
+            Stand::InReach(run) => {
+                for (puppet, action) in run.links_mut().iter_mut().zip(actions) {
+                    puppet.action = action;
+                }
+            }
+            Stand::Behind(_, held) => {
+                for (held, action) in held.iter().zip(actions) {
+                    held.puppet().action = action;
+                }
+            }
         }
-        self.run.proceed()?;
-        self.run.reveal();
+        run!(self, run => {
+            run.proceed()?;
+            run.reveal();
+        });
         Ok(())
     }
 
     /// What an agent last saw; that of one that hears nothing is old.
     pub fn sight<T>(&self, agent: usize, look: impl FnOnce(&OwnedObservation) -> T) -> Option<T> {
-        let strings = self.strings.get(agent)?;
-        Some(look(&pulled(strings).sight))
+        match &self.0 {
+            Stand::InReach(run) => Some(look(&run.swarm().links().get(agent)?.sight)),
+            Stand::Behind(_, held) => Some(look(&held.get(agent)?.puppet().sight)),
+        }
     }
 
     /// Ends an agent: it neither hears nor says anything from now on.
     pub fn kill(&mut self, agent: usize) {
-        if let Some(strings) = self.strings.get(agent) {
-            pulled(strings).killed = true;
+        match &mut self.0 {
+            Stand::InReach(run) => {
+                if let Some(puppet) = run.links_mut().get_mut(agent) {
+                    puppet.killed = true;
+                }
+            }
+            Stand::Behind(_, held) => {
+                if let Some(held) = held.get(agent) {
+                    held.puppet().killed = true;
+                }
+            }
         }
     }
 
     /// The state, to be looked at.
     pub fn snapshot(&self) -> Snapshot<'_> {
-        self.run.snapshot()
+        run!(self, run => run.snapshot())
     }
 
     /// All fields, on their grid, one after the other.
     pub fn state(&self) -> &[f64] {
-        self.run.state()
+        run!(self, run => run.state())
     }
 
     /// What the field should be now, on its grid, all fields one after the other.
     pub fn target(&self) -> &[f32] {
-        self.run.target()
+        run!(self, run => run.target())
     }
 
     /// The run so far, judged.
     pub fn score(&self) -> Score {
-        self.run.score()
-    }
-}
-
-fn told(order: Order) -> Action {
-    Action {
-        force: order.force,
-        velocity: order.velocity,
-        mode: Mode::Active,
+        run!(self, run => run.score())
     }
 }

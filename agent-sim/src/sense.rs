@@ -78,11 +78,21 @@ impl Eye {
             let first = cell[axis] as isize - spacing * (self.window / 2 + HALO) as isize;
             inside[axis] = fill(&mut self.cells[axis], (grid, axis), first, spacing);
         }
-        let [rows, columns] = &self.cells;
-        let stride = grid.points[1];
+        // A line is one row of the cells along it.
+        let [first, second] = &self.cells;
+        let (rows, columns, stride) = match grid.axes {
+            1 => (&second[..], &first[..], grid.points[0]),
+            _ => (&first[..], &second[..], grid.points[1]),
+        };
+        // Neither beyond a wall nor around a torus.
+        let together = columns[0] + columns.len() == columns[columns.len() - 1] + 1;
         let cut = |from: &[f32], into: &mut [f32]| {
             for (line, &row) in into.chunks_exact_mut(columns.len()).zip(rows) {
                 let from = &from[row * stride..][..stride];
+                if together {
+                    line.copy_from_slice(&from[columns[0]..][..line.len()]);
+                    continue;
+                }
                 for (value, &column) in line.iter_mut().zip(columns) {
                     *value = from[column];
                 }

@@ -35,6 +35,7 @@ pub struct Deed {
 impl Deed {
     /// What an actuator of this problem makes of a command: it saturates at its limits, whatever it
     /// is told, and does nothing when told no number.
+    #[inline]
     fn of(action: &Action, problem: &Problem) -> Self {
         let within = |value: f32, limit: f64| match value.is_nan() {
             true => 0.0,
@@ -63,6 +64,7 @@ impl Deed {
     }
 
     /// What the agent's kernel carries into the field; other components are 0.
+    #[inline]
     fn amplitudes(&self, problem: &Problem) -> [f64; MOST_COMPONENTS] {
         let mut amplitudes = [0.0; MOST_COMPONENTS];
         match problem.actuation.drives {
@@ -339,6 +341,11 @@ impl<L: Link> Swarm<L> {
     /// The agents' links.
     pub fn links(&self) -> &[L] {
         &self.links
+    }
+
+    /// The same, to be told something in another way.
+    pub fn links_mut(&mut self) -> &mut [L] {
+        &mut self.links
     }
 
     /// Failures of links so far, by agent. The rest of the swarm goes on.

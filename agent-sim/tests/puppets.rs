@@ -81,7 +81,7 @@ fn both_ways(problem: &Problem, faults: &[Fault]) -> [Vec<Vec<u64>>; 2] {
                 puppets.sight(agent, decide).unwrap()
             })
             .collect();
-        puppets.step(&orders).unwrap();
+        puppets.step(orders).unwrap();
         seen.push(bits(puppets.snapshot().field));
     }
     [alone, seen]
@@ -117,17 +117,17 @@ fn the_killed_do_nothing_and_are_not_heard() {
         force: 5.0,
         velocity: [1.0, 0.0],
     }; 6];
-    puppets.step(&push).unwrap();
+    puppets.step(push).unwrap();
     let before = puppets.snapshot().positions[2];
     puppets.kill(2);
-    puppets.step(&push).unwrap();
+    puppets.step(push).unwrap();
     let snapshot = puppets.snapshot();
     assert_eq!(snapshot.positions[2], before);
     assert_ne!(snapshot.positions[3], before);
     let heard: Vec<bool> = snapshot.deeds.iter().map(|deed| deed.heard()).collect();
     assert_eq!(heard, [true, true, false, true, true, true]);
     // Whoever is told nothing rests.
-    puppets.step(&[]).unwrap();
+    puppets.step([]).unwrap();
     assert!(puppets.snapshot().deeds.iter().all(|d| d.force == 0.0));
 }
 

@@ -595,6 +595,7 @@ impl Problem {
     /// Grid indices, among the sensors, of the cell that holds a position.
     ///
     /// In f32, like an agent's position: all implementations must cut the same window.
+    #[inline]
     pub fn cell_of(&self, position: [f32; 2]) -> [usize; 2] {
         let grid = &self.sensors;
         let mut cell = [0; 2];
@@ -663,6 +664,7 @@ impl Problem {
     }
 
     /// The part of such values that stands for the field which agents see.
+    #[inline]
     pub fn seen<'a, T>(&self, state: &'a [T]) -> &'a [T] {
         let points = state.len() / self.fields();
         &state[self.seen_field() * points..][..points]

@@ -38,6 +38,9 @@ except ImportError as error:
         f"environments need gymnasium and pettingzoo ({error}); pip install 'fieldswarm[envs]'"
     ) from error
 
+# Of actions and observations; dtypes are compared sooner than types.
+FLOAT = np.dtype(np.float32)
+
 __all__ = ["FieldEnv", "FieldVectorEnv", "SwarmEnv", "SwarmVectorEnv"]
 
 
@@ -336,23 +339,31 @@ class SwarmVectorEnv:
 
     def step(self, actions: Mapping[str, NDArray[np.float32]]) -> tuple[Any, ...]:
         """One control interval in all of them; agents without actions rest."""
+        given = list(actions.values())
+        if list(actions) == self.agents and self._are_as_wanted(given):
+            return self.step_all(np.array(given).swapaxes(0, 1))
         if len(actions) < len(self._slots):
             self._actions[:] = 0
         for name, action in actions.items():
             slot = self._slots.get(name)
             if slot is None:
                 raise ValueError(f"there is no agent {name!r}; agents: {', '.join(self.agents)}")
-            given = np.asarray(action)
-            if given.dtype.kind not in "fiu" or given.shape != slot.shape:
-                _checked(given, slot.shape, name)
-            slot[:] = given
+            slot[:] = _checked(action, slot.shape, name)
         return self.step_all(self._actions)
+
+    def _are_as_wanted(self, actions: list[Any]) -> bool:
+        """Whether they can be put side by side in one go."""
+        shape = self._actions[:, 0].shape
+        for action in actions:
+            if type(action) is not np.ndarray or action.dtype != FLOAT or action.shape != shape:
+                return False
+        return True
 
     def step_all(self, actions: NDArray[np.float32]) -> tuple[Any, ...]:
         """The same with actions as one array, (num_envs, agents, numbers)."""
         episodes = self._patches.episodes
         given = np.asarray(actions)
-        if given.dtype != np.float32 or given.shape != self._actions.shape:
+        if given.dtype != FLOAT or given.shape != self._actions.shape:
             given = _checked(given, self._actions.shape, "the agents")
         rewards, terminated, truncated, infos = episodes.advance(given)
         if episodes.all_alive:

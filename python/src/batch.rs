@@ -6,7 +6,7 @@ use crate::problem::{PyProblem, shaped, state_shape};
 use crate::recording::{faults, figures};
 use crate::refusal::bad_input;
 use agent_sim::plant::{BuiltIn, Plant};
-use agent_sim::puppets::{Order, Puppets, Stage, features};
+use agent_sim::puppets::{Order, Puppets, Stage, errors, waves};
 use agent_sim::scenario::fault_seed;
 use agent_sim::sense::{HALO, View};
 use artifacts::observation::OwnedObservation;
@@ -63,8 +63,8 @@ struct Arrays {
     recorded: Py<PyArrayDyn<f64>>,
 }
 
-/// The part of the arrays that belongs to one environment.
-struct Row<'a> {
+/// The part of the arrays that belongs to some environments, one after the other.
+struct Rows<'a> {
     seen: &'a mut [f32],
     field: &'a mut [f32],
     target: &'a mut [f32],
@@ -77,16 +77,61 @@ struct Row<'a> {
     recorded: &'a mut [f64],
 }
 
-impl Row<'_> {
-    /// Writes down what there is to see and to know.
-    fn write(&mut self, run: &Run, look: &Look) {
+/// Does something with every array: `$each!(name, …)`.
+macro_rules! all_arrays {
+    ($each:ident) => {
+        $each!(
+            seen,
+            field,
+            target,
+            inside,
+            position,
+            wide_field,
+            wide_target,
+            heard,
+            error,
+            recorded
+        )
+    };
+}
+
+impl<'a> Rows<'a> {
+    /// How many environments they belong to.
+    fn envs(&self) -> usize {
+        self.error.len()
+    }
+
+    /// Takes those of the first `envs` environments away.
+    fn take(&mut self, envs: usize) -> Rows<'a> {
+        let all = self.envs();
+        macro_rules! first {
+            ($($name:ident),*) => {
+                Rows { $($name: first(&mut self.$name, envs, all)),* }
+            };
+        }
+        all_arrays!(first)
+    }
+
+    /// Writes down what there is to see and to know of the only environment. What follows from a place alone stands
+    /// there since the agent came to it, unless everything is `new`.
+    fn write(&mut self, run: &Run, look: &Look, new: bool) {
         let room = self.heard.len();
         for agent in 0..run.agents {
             run.puppets.sight(agent, |sight| {
-                let length = self.seen.len() / room;
-                let seen = &mut self.seen[agent * length..][..length];
-                features(sight, look.window, &look.frequencies, look.corners, seen);
-                self.see(agent, room, look.axes, sight);
+                let seen = own(self.seen, agent, room);
+                let (seen_errors, seen_waves) = seen.split_at_mut(look.cells);
+                errors(sight, look.window, seen_errors);
+                let (here, there) = (
+                    &sight.position[..look.axes],
+                    own(self.position, agent, room),
+                );
+                if new || here != there {
+                    there.copy_from_slice(here);
+                    waves(here, &look.frequencies, look.corners, seen_waves);
+                }
+                if !self.field.is_empty() {
+                    self.show(agent, room, look.axes, sight);
+                }
             });
         }
         let snapshot = run.puppets.snapshot();
@@ -99,17 +144,14 @@ impl Row<'_> {
         self.recorded.fill(run.puppets.score().final_error);
     }
 
-    fn see(&mut self, agent: usize, room: usize, axes: usize, sight: &OwnedObservation) {
-        put(self.position, agent, room, &sight.position[..axes]);
-        if self.field.is_empty() {
-            return;
-        }
-        put(self.field, agent, room, &sight.field);
-        put(self.target, agent, room, &sight.target);
-        put(self.wide_field, agent, room, &sight.wide_field);
-        put(self.wide_target, agent, room, &sight.wide_target);
+    /// Writes all that an agent saw, as it is.
+    fn show(&mut self, agent: usize, room: usize, axes: usize, sight: &OwnedObservation) {
+        own(self.field, agent, room).copy_from_slice(&sight.field);
+        own(self.target, agent, room).copy_from_slice(&sight.target);
+        own(self.wide_field, agent, room).copy_from_slice(&sight.wide_field);
+        own(self.wide_target, agent, room).copy_from_slice(&sight.wide_target);
         let spans = sight.inside.map(|span| [span.first, span.last]);
-        put(self.inside, agent, room, spans[..axes].as_flattened());
+        own(self.inside, agent, room).copy_from_slice(spans[..axes].as_flattened());
     }
 }
 
@@ -117,15 +159,17 @@ impl Row<'_> {
 #[derive(Clone)]
 struct Look {
     window: usize,
+    /// Of the window, along all axes.
+    cells: usize,
     axes: usize,
     frequencies: Vec<f32>,
     corners: [[f64; 2]; 2],
 }
 
-/// Writes the values of one agent among as many as there is room for.
-fn put<T: Copy>(to: &mut [T], agent: usize, room: usize, values: &[T]) {
-    let length = to.len() / room;
-    to[agent * length..][..length].copy_from_slice(values);
+/// What belongs to one agent among as many as there is room for.
+fn own<T>(all: &mut [T], agent: usize, room: usize) -> &mut [T] {
+    let length = all.len() / room;
+    &mut all[agent * length..][..length]
 }
 
 /// An array of zeros that the engine writes to.
@@ -133,54 +177,68 @@ fn room<T: Element>(py: Python<'_>, shape: &[usize]) -> Py<PyArrayDyn<T>> {
     PyArrayDyn::zeros(py, shape, false).unbind()
 }
 
-/// Equal parts of a slice, be they empty.
-fn parts<T>(slice: &mut [T], count: usize) -> impl Iterator<Item = &mut [T]> {
-    let length = slice.len() / count;
-    let mut rest = slice;
-    (0..count).map(move |_| {
-        let (part, left) = std::mem::take(&mut rest).split_at_mut(length);
-        rest = left;
-        part
-    })
+/// Takes what belongs to the first `count` of `all` away from a slice.
+fn first<'a, T>(slice: &mut &'a mut [T], count: usize, all: usize) -> &'a mut [T] {
+    let whole = std::mem::take(slice);
+    let (first, rest) = whole.split_at_mut(whole.len() / all * count);
+    *slice = rest;
+    first
 }
 
-/// Does all jobs, on this thread and on those of the pool. What `work` returns comes back in order.
+/// Works on every environment with its rows, in parallel; what comes of it is in order.
+fn each<R: Send>(
+    runs: &mut [Option<Run>],
+    mut rows: Rows<'_>,
+    work: impl Fn(usize, &mut Option<Run>, Rows<'_>) -> Option<R> + Sync,
+) -> Vec<R> {
+    let share = runs.len().div_ceil(threads());
+    let shares = (runs.chunks_mut(share).enumerate())
+        .map(|(index, runs)| (index * share, rows.take(runs.len()), runs))
+        .collect();
+    let outcomes = shared_out(shares, |(first, mut rows, runs)| -> Vec<R> {
+        let runs = runs.iter_mut().zip(first..);
+        runs.filter_map(|(run, env)| work(env, run, rows.take(1)))
+            .collect()
+    });
+    outcomes.into_iter().flatten().collect()
+}
+
+/// Does a job on each thread: the first on this one, the others on those of the pool. What `work` returns
+/// comes back in order.
 ///
 /// A step of small environments takes less time than waking a thread or fetching what another core has in
-/// its cache. So each thread has the same jobs every time, those of the pool stay awake for the next call,
+/// its cache. So each thread has the same job every time, those of the pool stay awake for the next call,
 /// and this one does not go to sleep before they end.
-fn shared_out<J: Send, R: Send>(mut jobs: Vec<J>, work: impl Fn(&mut J) -> R + Sync) -> Vec<R> {
-    let all = |jobs: &mut [J]| -> Vec<R> { jobs.iter_mut().map(&work).collect() };
+fn shared_out<J: Send, R: Send>(jobs: Vec<J>, work: impl Fn(J) -> R + Sync) -> Vec<R> {
     let Some(pool) = HELPERS.as_ref().filter(|_| jobs.len() > 1) else {
-        return all(&mut jobs);
+        return jobs.into_iter().map(work).collect();
     };
     CALLS.fetch_add(1, Ordering::Relaxed);
-    let share = jobs.len().div_ceil(pool.current_num_threads() + 1);
-    let (own, rest) = jobs.split_at_mut(share);
-    let shares: Vec<_> = (rest.chunks_mut(share))
-        .map(|jobs| Mutex::new((jobs, Vec::new())))
-        .collect();
+    let mut jobs = jobs.into_iter();
+    let own = jobs.next();
+    let others: Vec<_> = jobs.map(|job| Mutex::new((Some(job), None))).collect();
     let done = AtomicUsize::new(0);
-    let mut outcomes = pool.in_place_scope(|scope| {
+    let own = pool.in_place_scope(|scope| {
         scope.spawn_broadcast(|_, thread| {
-            if let Some(share) = shares.get(thread.index()) {
-                let (jobs, outcomes) = &mut *locked(share);
-                *outcomes = all(jobs);
+            if let Some(other) = others.get(thread.index()) {
+                let (job, outcome) = &mut *locked(other);
+                *outcome = job.take().map(&work);
                 done.fetch_add(1, Ordering::Release);
             }
         });
-        let outcomes = all(own);
-        spin_until(|| done.load(Ordering::Acquire) == shares.len());
-        outcomes
+        let outcome = own.map(&work);
+        spin_until(|| done.load(Ordering::Acquire) == others.len());
+        outcome
     });
     let call = CALLS.load(Ordering::Relaxed);
     pool.spawn_broadcast(move |_| spin_until(|| CALLS.load(Ordering::Relaxed) != call));
-    outcomes.extend(
-        shares
-            .iter()
-            .flat_map(|share| std::mem::take(&mut locked(share).1)),
-    );
-    outcomes
+    let others = others.iter().filter_map(|other| locked(other).1.take());
+    own.into_iter().chain(others).collect()
+}
+
+/// Threads that jobs can be on.
+fn threads() -> usize {
+    1 + HELPERS.as_ref().map_or(0, ThreadPool::current_num_threads)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -208,7 +266,6 @@ fn spin_until(over: impl Fn() -> bool) {
 
 /// One beginning of an episode.
 struct Beginning {
-    env: usize,
     agents: usize,
     seed: u64,
     faults: Vec<agent_sim::fault::Fault>,
@@ -222,38 +279,22 @@ impl Batch {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets every environment with its row of the arrays be worked on, in parallel and without the
-    /// interpreter; what `work` returns comes back in order.
+    /// Lets every environment with its rows of the arrays be worked on, in parallel and without the
+    /// interpreter; what `work` returns comes back in order, but for nothing.
     fn side_by_side<R: Send>(
         &mut self,
         py: Python<'_>,
-        work: impl Fn(usize, &mut Option<Run>, &mut Row<'_>) -> R + Sync + Send,
+        work: impl Fn(usize, &mut Option<Run>, Rows<'_>) -> Option<R> + Sync + Send,
     ) -> PyResult<Vec<R>> {
-        macro_rules! borrow {
+        let runs = self.runs.get_mut().unwrap_or_else(PoisonError::into_inner);
+        macro_rules! all_of_them {
             ($($name:ident),*) => {{
                 $(let mut $name = self.arrays.$name.bind(py).try_readwrite().map_err(in_use)?;)*
-                $(let mut $name = parts($name.as_slice_mut()?, self.envs);)*
-                let mut next = || Some(Row { $($name: $name.next()?),* });
-                let rows: Vec<Row<'_>> = std::iter::from_fn(&mut next).take(self.envs).collect();
-                let runs = self.runs.get_mut().unwrap_or_else(PoisonError::into_inner);
-                Ok(py.detach(|| {
-                    let jobs = runs.iter_mut().zip(rows).enumerate().collect();
-                    shared_out(jobs, |(env, (run, row))| work(*env, run, row))
-                }))
+                let rows = Rows { $($name: $name.as_slice_mut()?),* };
+                Ok(py.detach(|| each(runs, rows, work)))
             }};
         }
-        borrow!(
-            seen,
-            field,
-            target,
-            inside,
-            position,
-            wide_field,
-            wide_target,
-            heard,
-            error,
-            recorded
-        )
+        all_arrays!(all_of_them)
     }
 
     /// What there is to know of an environment.
@@ -274,10 +315,14 @@ impl Batch {
         usize::from(actuation.force_max > 0.0) + self.problem.grid.axes * self.moves()
     }
 
-    /// What a 1 in an order stands for: all that actuators can do where orders are `shares` of it.
+    /// What a 1 in an order stands for: all that actuators can do where orders are `shares` of it. What agents
+    /// do not have is 0.
     fn full_order(&self, shares: bool) -> Order {
         let actuation = &self.problem.actuation;
-        let full = |most: f64| if shares { most as f32 } else { 1.0 };
+        let full = |most: f64| match shares || most == 0.0 {
+            true => most as f32,
+            false => 1.0,
+        };
         Order {
             force: full(actuation.force_max),
             velocity: [full(actuation.velocity_max); 2],
@@ -335,21 +380,20 @@ fn in_use(error: numpy::BorrowError) -> PyErr {
 }
 
 /// What each agent of an environment is told: so much of what `full` is 1 of.
-fn orders(given: ArrayView2<'_, f32>, force: bool, full: Order) -> Vec<Order> {
-    let order = |row: numpy::ndarray::ArrayView1<'_, f32>| {
-        let mut row = row.iter().copied();
-        let force = if force {
-            full.force * row.next().unwrap_or(0.0)
-        } else {
-            0.0
-        };
-        let mut velocity = [0.0; 2];
-        for (to, (from, full)) in velocity.iter_mut().zip(row.zip(full.velocity)) {
-            *to = full * from;
+fn orders(given: ArrayView2<'_, f32>, full: Order) -> impl Iterator<Item = Order> {
+    let forces = usize::from(full.force > 0.0);
+    (0..given.nrows()).map(move |agent| {
+        let number = |k: usize| given.get([agent, k]).copied().unwrap_or(0.0);
+        let [along, across] = full.velocity;
+        Order {
+            force: if forces == 1 {
+                full.force * number(0)
+            } else {
+                0.0
+            },
+            velocity: [along * number(forces), across * number(forces + 1)],
         }
-        Order { force, velocity }
-    };
-    given.axis_iter(Axis(0)).map(order).collect()
+    })
 }
 
 #[pymethods]
@@ -396,7 +440,8 @@ impl Batch {
         }
         let axes = problem.grid.axes;
         let side = view.window + 2 * HALO;
-        let features = view.window.pow(axes as u32) + 2 * axes * frequencies.len();
+        let cells = view.window.pow(axes as u32);
+        let features = cells + 2 * axes * frequencies.len();
         // What nobody asked for takes no room, and no time to be written.
         let shape = |shown: bool, rest: &[usize]| match shown && patches {
             true => [&[envs, agents][..], rest].concat(),
@@ -418,6 +463,7 @@ impl Batch {
         };
         let look = Look {
             window: view.window,
+            cells,
             axes,
             frequencies,
             corners: problem.reach,
@@ -476,7 +522,6 @@ impl Batch {
                 PyIndexError::new_err(format!("there is no environment {env} among {total}"))
             })?;
             *beginning = Some(Beginning {
-                env,
                 agents: agents[k],
                 seed: fault_seed(seeds[k], indices[k]),
                 faults: self::faults(faults)?,
@@ -515,19 +560,24 @@ impl Batch {
                 given.shape()
             )));
         }
-        let given: ArrayView3<'_, f32> = given.as_array();
-        if !given.iter().all(|value| value.is_finite()) {
+        let given = given.as_array();
+        let finite = |value: &f32| value.is_finite();
+        // In whatever order they lie in memory.
+        let all_finite = match given.as_slice_memory_order() {
+            Some(numbers) => numbers.iter().all(finite),
+            None => given.iter().all(finite),
+        };
+        if !all_finite {
             self.check_finite(given)?;
         }
         let full = self.full_order(shares);
-        let force = self.problem.actuation.force_max > 0.0;
         let look = self.look.clone();
-        let outcomes = self.side_by_side(py, |env, run, row| {
+        self.side_by_side(py, |env, run, mut row| {
             let there = run.as_mut().filter(|run| run.failure.is_none())?;
-            let orders = self::orders(given.index_axis(Axis(0), env), force, full);
-            match there.puppets.step(&orders) {
+            let given = given.index_axis(Axis(0), env);
+            match there.puppets.step(self::orders(given, full)) {
                 Ok(()) => {
-                    row.write(there, &look);
+                    row.write(there, &look, false);
                     None
                 }
                 Err(error) => {
@@ -536,8 +586,7 @@ impl Batch {
                     Some((env, why))
                 }
             }
-        })?;
-        Ok(outcomes.into_iter().flatten().collect())
+        })
     }
 
     /// Ends an agent for the rest of its episode.
@@ -608,7 +657,7 @@ impl Batch {
             let begun = Instant::now();
             runs.par_iter_mut().flatten().for_each(|run| {
                 for _ in 0..steps {
-                    if run.puppets.step(&[]).is_err() {
+                    if run.puppets.step([]).is_err() {
                         return;
                     }
                 }
@@ -724,11 +773,8 @@ impl Batch {
         let look = self.look.clone();
         let beginnings: Vec<Mutex<Option<Beginning>>> =
             beginnings.into_iter().map(Mutex::new).collect();
-        let begun = self.side_by_side(py, |env, run, row| {
-            let taken = beginnings[env].lock().ok().and_then(|mut b| b.take());
-            let Some(beginning) = taken else {
-                return Ok(());
-            };
+        let refused = self.side_by_side(py, |env, run, mut row| {
+            let beginning = locked(&beginnings[env]).take()?;
             let stage = Stage {
                 problem: &problem,
                 view,
@@ -737,20 +783,23 @@ impl Batch {
                 faults: &beginning.faults,
                 seed: beginning.seed,
             };
-            let puppets = Puppets::new(&stage, &beginning.episode, beginning.plant);
+            let puppets = match Puppets::new(&stage, &beginning.episode, beginning.plant) {
+                Ok(puppets) => puppets,
+                Err(refusal) => return Some(refusal),
+            };
             let begun = Run {
-                puppets: puppets.map_err(|error| (beginning.env, error))?,
+                puppets,
                 agents: beginning.agents,
                 failure: None,
             };
-            row.write(&begun, &look);
+            row.write(&begun, &look, true);
             *run = Some(begun);
-            Ok(())
+            None
         })?;
-        for outcome in begun {
-            outcome.map_err(|(_, error): (usize, agent_sim::puppets::BadLead)| bad_input(error))?;
-        }
-        Ok(())
+        refused
+            .into_iter()
+            .next()
+            .map_or(Ok(()), |refusal| Err(bad_input(refusal)))
     }
 }
 
