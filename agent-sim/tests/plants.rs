@@ -653,6 +653,26 @@ fn an_evaluation_shows_the_built_in_field_beside_and_keeps_its_rows() {
     );
 }
 
+/// An episode has 300 steps: with the 301st begins the second way of sensing of the first gain.
+#[test]
+fn gains_are_tuned_on_a_plant_and_shown_as_far_as_it_goes() {
+    let folder = folder();
+    let tune = ["tune", "heat-1d", "--episodes", "1"];
+    let plant = "sh plant.sh 301 'exit 4'";
+    let message = said(folder.path(), &[&tune[..], &["--plant", plant]].concat());
+    for fact in [
+        "episode 0: in step 1,",
+        "exit status: 4",
+        "plant 'sh plant.sh 301",
+        "with gain 0.1 and Point sensing",
+    ] {
+        assert!(message.contains(fact), "{fact}: {message}");
+    }
+    let senseless = ["--plant", "true", "--plant-patience", "0"];
+    let message = said(folder.path(), &[&tune[..], &senseless].concat());
+    assert!(message.contains("no time to wait"), "{message}");
+}
+
 #[test]
 fn senseless_plants_are_refused() {
     let folder = folder();

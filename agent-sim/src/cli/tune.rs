@@ -1,9 +1,11 @@
 //! `agent-sim tune`: the gain of the proportional yardstick.
 
-use super::eval::{evaluate, headline_name};
+use super::eval::{EpisodeEnded, evaluate, headline_name};
+use super::plant_args::{GivenPlant, on_plant};
 use super::{VERSION, print, use_threads};
 use crate::controller::{Controller, Experiment};
 use crate::table::{number, table};
+use anyhow::bail;
 use clap::Args;
 use problem::test_set::EpisodeSet;
 use problem::{ErrorSensing, Problem, Problems, Proportional};
@@ -36,6 +38,8 @@ fn gains(problem: &Problem) -> Vec<f64> {
 pub struct TuneArgs {
     /// The problem, e.g. heat-1d
     problem: String,
+    #[command(flatten)]
+    plant: GivenPlant,
     /// Number of fresh episodes; the published test set is not tuned on
     #[arg(long, default_value_t = 50, value_name = "N")]
     episodes: usize,
@@ -51,6 +55,7 @@ pub fn tune(args: &TuneArgs, problems: &Problems) -> anyhow::Result<()> {
     let problem = problems.by_name(&args.problem)?;
     use_threads(args.threads)?;
     let episodes = EpisodeSet::Fresh.episodes(problem, args.seed, Some(args.episodes.max(1)))?;
+    let plant = args.plant.open(problem)?;
     let head = [
         "gain",
         "point: final",
@@ -60,7 +65,8 @@ pub fn tune(args: &TuneArgs, problems: &Problems) -> anyhow::Result<()> {
     ];
     let mut rows = vec![head.map(String::from).to_vec()];
     let mut best: Option<(f64, Proportional)> = None;
-    for gain in gains(problem) {
+    let mut gave_up: Option<EpisodeEnded> = None;
+    'gains: for gain in gains(problem) {
         let mut row = vec![format!("{gain}")];
         for sensing in [ErrorSensing::Point, ErrorSensing::Kernel] {
             let law = Proportional { gain, sensing };
@@ -71,12 +77,22 @@ pub fn tune(args: &TuneArgs, problems: &Problems) -> anyhow::Result<()> {
                 steps: problem.horizon,
                 faults: &[],
                 seed: args.seed,
-                plant: None,
+                plant: plant.as_ref(),
             };
-            // Too high a gain may well be unstable: that is a result.
-            let Ok(summary) = evaluate(&experiment, &episodes, "episodes") else {
-                row.extend(["blew up", "blew up"].map(String::from));
-                continue;
+            let summary = match evaluate(&experiment, &episodes, "episodes") {
+                Ok(summary) => summary,
+                // Too high a gain may well be unstable: that is a result.
+                Err(ended) if ended.is_blown_up() => {
+                    row.extend(["blew up", "blew up"].map(String::from));
+                    continue;
+                }
+                // A plant may not do the same again: the gains that were tried are shown.
+                Err(ended) => {
+                    gave_up = Some(ended);
+                    row.resize(head.len(), "–".to_owned());
+                    rows.push(row);
+                    break 'gains;
+                }
             };
             row.extend([summary.final_error.mean, summary.time_mean.mean].map(number));
             let error = summary.headline(problem.scoring).mean;
@@ -87,9 +103,10 @@ pub fn tune(args: &TuneArgs, problems: &Problems) -> anyhow::Result<()> {
         rows.push(row);
     }
     let mut text = format!(
-        "agent-sim {VERSION} · {} · seed {} · proportional feedback on {} fresh episodes\n\n{}",
+        "agent-sim {VERSION} · {} · seed {}{} · proportional feedback on {} fresh episodes\n\n{}",
         problem.name,
         args.seed,
+        on_plant(plant.as_ref()),
         episodes.len(),
         table(&rows)
     );
@@ -106,7 +123,10 @@ pub fn tune(args: &TuneArgs, problems: &Problems) -> anyhow::Result<()> {
             law.sensing,
         );
     }
-    print(&text)
+    match gave_up {
+        None => print(&text),
+        Some(ended) => bail!("{ended}\n\n{}", text.trim_end()),
+    }
 }
 
 #[cfg(test)]
