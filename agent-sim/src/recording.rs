@@ -60,7 +60,7 @@ impl Recording {
         rig: Option<&Rig>,
         episode: &Episode,
         mut watch: impl FnMut(&Snapshot<'_>),
-    ) -> Result<Self, Cut> {
+    ) -> Result<Self, Box<Cut>> {
         let problem = experiment.problem;
         let mut trajectory = Trajectory::new(problem, episode, experiment.steps);
         let mut log = Vec::with_capacity(experiment.steps + 1);
@@ -87,7 +87,13 @@ impl Recording {
         });
         let score = match score {
             Ok(score) => score,
-            Err(error) => return Err(Cut { error, log }),
+            Err(error) => {
+                return Err(Box::new(Cut {
+                    error,
+                    log,
+                    trajectory,
+                }));
+            }
         };
         Ok(Self {
             trajectory,
@@ -110,8 +116,10 @@ impl Recording {
 pub struct Cut {
     /// Why it ended.
     pub error: RunError,
-    /// The start and the steps before.
+    /// The start and the steps before; nothing if it did not even start.
     pub log: Vec<StepLog>,
+    /// The same for pictures.
+    pub trajectory: Trajectory,
 }
 
 /// A log as CSV. Numbers are written so that they read back to the same bits.

@@ -5,7 +5,7 @@ mod support;
 use agent_sim::controller::{Controller, Experiment};
 use agent_sim::episode::RunError;
 use agent_sim::plant::{self, Address, BuiltIn, Plant, PlantError, Shared, Start};
-use problem::published::{density_2d, heat_1d};
+use problem::published::{density_2d, heat_1d, heat_2d};
 use problem::test_set::EpisodeSet;
 use problem::{Episode, Problem, Problems, Proportional};
 use proptest::prelude::*;
@@ -600,6 +600,16 @@ fn a_run_whose_plant_dies_keeps_what_was_recorded() {
         (&facts["score"], &facts["plant"]),
         (&json!(null), &json!(format!("'{plant}' (shell)")))
     );
+    let page = std::fs::read_to_string(folder.join("out/report.html")).unwrap();
+    assert!(
+        page.contains("It was cut short. swarm: in step 6, the plant"),
+        "{page}"
+    );
+    assert!(
+        page.contains("out of memory") && !page.contains("Scores"),
+        "{page}"
+    );
+    assert_eq!(page.matches("<figure>").count(), 3);
     // A plant that does not even begin leaves nothing.
     let before = listing(folder);
     let message = said(
@@ -608,6 +618,65 @@ fn a_run_whose_plant_dies_keeps_what_was_recorded() {
     );
     assert!(message.contains("exit status: 1"), "{message}");
     assert_eq!(listing(folder), before);
+}
+
+/// Five steps for the swarm, and two of the five of what it is compared with.
+#[test]
+fn a_yardstick_whose_plant_dies_leaves_the_run_asked_for() {
+    let folder = folder();
+    let plant = "sh plant.sh 8 'exit 9'";
+    let run = [
+        "run", "heat-1d", "--steps", "5", "--plant", plant, "--out", "out",
+    ];
+    let message = said(folder.path(), &run);
+    assert!(message.contains("proportional: in step 3"), "{message}");
+    let page = std::fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(
+        page.contains("It was cut short. proportional: in step 3"),
+        "{page}"
+    );
+    assert!(page.contains("<td>swarm</td>") && !page.contains("<td>proportional</td>"));
+    let log = std::fs::read_to_string(folder.path().join("out/steps.csv")).unwrap();
+    assert_eq!(log.lines().count(), 1 + 6);
+}
+
+/// Of a run that is cut in its first step there is the start to show, on a line and on a plane; of one that does
+/// not start there is nothing.
+#[test]
+fn a_run_that_is_cut_at_once_is_shown_too() {
+    for (problem, answers) in [
+        (&heat_1d::PROBLEM, 1),
+        (&heat_2d::PROBLEM, 1),
+        (&heat_1d::PROBLEM, 0),
+    ] {
+        let folder = folder();
+        let shape = [&[problem.fields()], problem.grid.shape()].concat();
+        let mut asked = 0;
+        let address = peer(move |header, _| {
+            if header["message"] == "hello" {
+                return Turn::Say(hello());
+            }
+            asked += 1;
+            match asked > answers {
+                true => Turn::Leave(Vec::new()),
+                false => Turn::Say(field(&shape, &vec![0.0; shape.iter().product()])),
+            }
+        });
+        let plant = address.to_string();
+        let run = [
+            "run",
+            problem.name,
+            "--plant",
+            &plant,
+            "--out",
+            "out",
+            "--gif",
+        ];
+        let message = said(folder.path(), &run);
+        assert!(message.contains("closed the line"), "{message}");
+        let page = folder.path().join("out/report.html").exists();
+        assert_eq!(page, answers > 0, "{message}");
+    }
 }
 
 #[test]

@@ -25,6 +25,7 @@ use crate::requirement::{Judge, Moment, Verdict};
 use crate::rig::{Boards, Diary, LinkKind, Pace, Rig};
 use crate::scenario::{ControllerKind, Scenario, Team};
 use crate::table::{number, table};
+use crate::trajectory::Trajectory;
 use agent_core::policy::Policy;
 use anyhow::bail;
 use artifacts::output::{OutputError, OutputFolder, tell};
@@ -230,6 +231,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         origin
     };
     let mut made: Vec<Recording> = Vec::new();
+    let mut cut: Option<Box<Cut>> = None;
     let mut kept = Vec::new();
     for (index, contender) in contenders.iter().enumerate() {
         let progress = Progress::new(team.steps, contender.name);
@@ -257,31 +259,27 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         });
         let recording = match recording {
             Ok(recording) => recording,
-            Err(Cut { error, log }) => {
-                let path = last_finite(&folder, problem, &error)?;
+            Err(ended) => {
+                let error = &ended.error;
+                let path = last_finite(&folder, problem, error)?;
                 if let RunError::BlownUp(_) = error {
                     bail!(
                         "{}: {error}; the field before that step is in {}. {}",
                         contender.name,
                         path.display(),
-                        remedy(&contender.experiment, &error)
+                        remedy(&contender.experiment, error)
                     );
                 }
-                // A plant may not do the same again: what there is of the run asked for is kept.
-                let log = made.first().map_or(log, |first| first.log.clone());
+                // A plant may not do the same again: what there is is kept and shown.
                 kept.push(path);
-                kept.extend(keep(&folder, &scenario, &team, &episode, &log)?);
-                if let Some(fields) = fields.filter(|_| !log.is_empty()) {
+                if let Some(fields) = fields.filter(|_| !ended.log.is_empty()) {
                     kept.extend(fields.finish(&entries(), None)?);
                 }
                 if let Some(tape) = tape {
                     kept.push(tape.finish()?);
                 }
-                bail!(
-                    "{}: {error}\nWhat was recorded before is kept:\n{}",
-                    contender.name,
-                    listing(&kept).trim_end()
-                );
+                cut = Some(ended);
+                break;
             }
         };
         // Only of the run that was asked for is anything required.
@@ -302,12 +300,23 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
 
     let source = provenance(problem, scenario.seed, team.policy.as_ref());
     let source = source + &on_plant(plant.as_ref());
-    let mut written = keep(&folder, &scenario, &team, &episode, &made[0].log)?;
+    let logs = made.iter().map(|recording| &recording.log);
+    let asked = logs.chain(cut.iter().map(|cut| &cut.log)).next();
+    let asked = asked.map_or(&[][..], |log| log);
+    let mut written = keep(&folder, &scenario, &team, &episode, asked)?;
+    let whole = made.iter().map(|recording| &recording.trajectory);
+    let begun = cut.iter().filter(|cut| !cut.log.is_empty());
     let shown: Vec<Shown<'_>> = contenders
         .iter()
-        .zip(&made)
-        .map(|(contender, recording)| contender.shown(recording))
+        .zip(whole.chain(begun.map(|cut| &cut.trajectory)))
+        .map(|(contender, trajectory)| contender.shown(trajectory))
         .collect();
+    // The run that ended is the one after those that were made.
+    let cut = (cut.as_ref()).map(|cut| format!("{}: {}", contenders[made.len()].name, cut.error));
+    if let Some(cut) = cut.as_ref().filter(|_| shown.is_empty()) {
+        written.extend_from_slice(&kept);
+        bail!(cut_short(cut, &written));
+    }
     let events = events(&experiment);
     let mut pictures = pictures(problem, &episode, &shown, &events, &source)?;
     let boards = rig.as_ref().filter(|rig| !rig.is_empty()).map(board_tables);
@@ -334,7 +343,10 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         written.push(folder.write(picture.name, picture.svg.as_bytes())?);
     }
     let rows = score_rows(problem, &contenders, &made);
-    let summary = html::summary(problem, team.agents, team.steps, contenders[0].name);
+    let mut summary = html::summary(problem, team.agents, team.steps, contenders[0].name);
+    if let Some(cut) = &cut {
+        summary += &format!(" It was cut short. {cut}.");
+    }
     let mut note = notes(problem, team.agents);
     if let Some(resampled) = &resampled {
         note += &format!("  The episode is of {}, {resampled}.\n", scenario.set);
@@ -367,6 +379,9 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     }
     written.push(folder.write("report.html", page.html().as_bytes())?);
     written.extend_from_slice(&kept);
+    if let Some(cut) = &cut {
+        bail!(cut_short(cut, &written));
+    }
 
     if args.json {
         let scores = contenders
@@ -413,6 +428,15 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         listing(&written)
     ))?;
     lost(&team, judged.as_ref())
+}
+
+/// Why a run ended before its time, and what there is of it.
+fn cut_short(why: &str, written: &[PathBuf]) -> String {
+    let written = listing(written);
+    format!(
+        "{why}\nWhat was recorded before is kept:\n{}",
+        written.trim_end()
+    )
 }
 
 /// How long the first viewer of a run is waited for.
@@ -696,10 +720,10 @@ pub struct Contender<'p> {
 }
 
 impl Contender<'_> {
-    fn shown<'a>(&'a self, recording: &'a Recording) -> Shown<'a> {
+    fn shown<'a>(&'a self, trajectory: &'a Trajectory) -> Shown<'a> {
         Shown {
             name: self.name,
-            trajectory: &recording.trajectory,
+            trajectory,
             colour: self.colour,
         }
     }
@@ -864,6 +888,9 @@ fn score_rows(
     contenders: &[Contender<'_>],
     made: &[Recording],
 ) -> Vec<Vec<String>> {
+    if made.is_empty() {
+        return Vec::new();
+    }
     let mut head = vec!["", "final error", "time-mean error", "effort", "travel"];
     if !problem.keep_out.is_empty() {
         head.push("in keep-out zones");
