@@ -3,6 +3,7 @@
 use crate::engine::Engine;
 #[cfg(feature = "gpu")]
 use crate::gpu::Gpu;
+use crate::ranks::Ranks;
 use anyhow::{Result, bail};
 #[allow(unused_imports, reason = "without any backend there is no device")]
 use burn::tensor::Device;
@@ -25,8 +26,23 @@ pub enum Backend {
 }
 
 impl Backend {
+    /// Finds the devices of processes that share the episodes.
+    pub fn open_for(self, ranks: Ranks) -> Result<Engine> {
+        let each = self.open_nth(ranks.local())?;
+        match ranks.of() {
+            1 => Ok(each),
+            _ => Ok(Engine::Shared(Box::new(each), ranks)),
+        }
+    }
+
     /// Finds the device.
     pub fn open(self) -> Result<Engine> {
+        self.open_nth(0)
+    }
+
+    /// The device of the `nth` process on this machine: each has a GPU of its own where there are as many.
+    #[cfg_attr(not(feature = "gpu"), expect(unused_variables))]
+    pub fn open_nth(self, nth: usize) -> Result<Engine> {
         match self {
             #[cfg(feature = "flex")]
             Backend::Flex => Ok(Engine::Host(Device::flex())),
@@ -34,7 +50,7 @@ impl Backend {
             #[allow(deprecated)]
             Backend::Ndarray => Ok(Engine::Host(Device::ndarray())),
             #[cfg(feature = "gpu")]
-            Backend::Gpu => Ok(Engine::Kernels(Gpu::open()?)),
+            Backend::Gpu => Ok(Engine::Kernels(Gpu::open_nth(nth)?)),
             #[cfg(feature = "wgpu")]
             Backend::Wgpu => Ok(Engine::Tensors(Device::wgpu(Default::default()))),
             #[allow(unreachable_patterns)]

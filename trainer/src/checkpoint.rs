@@ -45,10 +45,15 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// Writes the file; whatever happens, a complete file stands there afterwards.
     pub fn save(&self, path: &Path) -> Result<()> {
+        Ok(write_whole(path, &self.to_bytes()?)?)
+    }
+
+    /// What such a file holds.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(FORMAT.to_le_bytes());
         bytes.extend(postcard::to_stdvec_crc32(self, CRC.digest())?);
-        Ok(write_whole(path, &bytes)?)
+        Ok(bytes)
     }
 
     /// Reads a file written by [`Self::save`].
@@ -57,6 +62,11 @@ impl Checkpoint {
         let bytes = input::read(path, input::CHECKPOINT).with_context(|| {
             format!("cannot read checkpoint '{shown}'; train first, or give the path of a run's 'latest' or 'best' file")
         })?;
+        Self::from_bytes(&bytes, &shown.to_string())
+    }
+
+    /// Reads what a file holds, which is `shown` to people as this.
+    pub fn from_bytes(bytes: &[u8], shown: &str) -> Result<Self> {
         let (magic, rest) = bytes.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
         let Some((format, body)) = rest.split_first_chunk::<4>().filter(|_| magic == MAGIC) else {
             bail!(

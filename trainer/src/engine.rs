@@ -8,6 +8,7 @@ use crate::host_loop::HostLoop;
 #[cfg(feature = "gpu")]
 use crate::kernels::LoopSpec;
 use crate::policy::PolicyConfig;
+use crate::ranks::{Ranks, SharedRollout};
 use crate::rollout::{Rollout, RolloutError};
 use burn::tensor::Device;
 use problem::{NotImplemented, Problem};
@@ -23,6 +24,8 @@ pub enum Engine {
     /// In compute kernels.
     #[cfg(feature = "gpu")]
     Kernels(Gpu),
+    /// On several processes, each of which has one of the others.
+    Shared(Box<Engine>, Ranks),
 }
 
 /// A closed loop to be built.
@@ -49,6 +52,7 @@ impl Engine {
         match self {
             Self::Host(device) => device.clone(),
             Self::Tensors(_) => on_cpu(),
+            Self::Shared(each, _) => each.device(),
             #[cfg(feature = "gpu")]
             Self::Kernels(_) => on_cpu(),
         }
@@ -61,6 +65,15 @@ impl Engine {
             Self::Tensors(device) => format!("the host, fields on {device:?}"),
             #[cfg(feature = "gpu")]
             Self::Kernels(gpu) => gpu.name().to_owned(),
+            Self::Shared(each, ranks) => format!("{} ranks, each on {}", ranks.of(), each.name()),
+        }
+    }
+
+    /// The processes that share the episodes.
+    pub fn ranks(&self) -> Ranks {
+        match self {
+            Self::Shared(_, ranks) => *ranks,
+            _ => Ranks::ALONE,
         }
     }
 
@@ -81,6 +94,11 @@ impl Engine {
                     Ok(Box::new(step.ok_or_else(|| no_tensor_form(form))??))
                 });
                 Ok(on_host(make, plan)?)
+            }
+            Self::Shared(each, ranks) => {
+                let batch = ranks.largest_part(plan.batch);
+                let each = each.rollout(entry, Plan { batch, ..plan })?;
+                Ok(Box::new(SharedRollout::new(each, *ranks)))
             }
             #[cfg(feature = "gpu")]
             Self::Kernels(gpu) => Ok(Box::new(GpuLoop::new(gpu, entry, &LoopSpec::of(plan))?)),

@@ -16,6 +16,12 @@ use artifacts::policy_file::{self, PolicyFile};
 use burn::tensor::Device;
 use problem::Problem;
 
+/// The source revision that this program is built from, where it is known.
+pub const REVISION: &str = match option_env!("SOURCE_REVISION") {
+    Some(revision) => revision,
+    None => "",
+};
+
 /// What exported policies get unless something else is asked for: eased outputs are whole again after
 /// at most 700 steps without overshoot.
 pub const GOVERNOR: Governor = governor(1.01, 0.0);
@@ -225,7 +231,7 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
         },
         provenance: Provenance {
             tool: Text::new(concat!("trainer ", env!("CARGO_PKG_VERSION"))),
-            revision: Text::new(option_env!("SOURCE_REVISION").unwrap_or("")),
+            revision: Text::new(REVISION),
             seed: training.seed,
             steps: training.steps,
         },

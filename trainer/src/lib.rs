@@ -10,7 +10,7 @@
 //!    [`tensor_step`]: the field's part in Burn's tensor operations instead.
 //! 4. [`swarm`]: how many agents an episode has. [`family`]: what coefficients its equation has. [`trial`]: an episode and what befalls the swarm in it. [`hunted`]: those in which one was found to fail. [`rollout`]: whole episodes forwards and
 //!    backwards, wherever that is computed: [`host_loop`], in parallel, from those pieces; `gpu` (with
-//!    the feature of that name), from the compute kernels that [`kernels`] makes. [`engine`] chooses.
+//!    the feature of that name), from the compute kernels that [`kernels`] makes. [`engine`] chooses. [`ranks`]: on several processes.
 //! 5. [`reference`](mod@reference): the same loop for heat-1d from plain tensor operations: the
 //!    oracle of the tests.
 //! 6. [`recipe`]: the settings a problem is trained with. [`learn`]: fresh episodes, gradient,
@@ -45,6 +45,7 @@ pub mod loss;
 pub mod oracle;
 pub mod policy;
 pub mod published;
+pub mod ranks;
 pub mod recipe;
 pub mod reference;
 pub mod report;

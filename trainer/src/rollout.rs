@@ -1,6 +1,7 @@
 //! Whole episodes forwards and backwards, wherever that is computed.
 
 use crate::loss::TERMS;
+use crate::ranks::RankError;
 use crate::trial::Trial;
 use problem::{NotImplemented, Problem};
 
@@ -35,6 +36,9 @@ pub enum RolloutError {
     /// A form of the problem that this place has no implementation of.
     #[error(transparent)]
     NotImplemented(#[from] NotImplemented),
+    /// Another process that shares the episodes.
+    #[error(transparent)]
+    Ranks(#[from] RankError),
     /// The GPU.
     #[cfg(feature = "gpu")]
     #[error(transparent)]

@@ -4,6 +4,7 @@ use crate::checkpoint::Checkpoint;
 use crate::engine::Engine;
 use crate::entry::{Entries, Entry};
 use crate::learn::{StepReport, TrainConfig, Trainer};
+use crate::ranks::Ranks;
 use crate::recipe::Recipe;
 use crate::report::TrainingReport;
 use anyhow::{Context, Result, bail, ensure};
@@ -52,8 +53,10 @@ pub struct Held(PathBuf);
 
 /// A training and where it is kept.
 pub struct TrainingRun {
-    /// Nobody else trains into it.
-    folder: OutputFolder,
+    folder: PathBuf,
+    /// That nobody else trains into it: held by who leads.
+    _claimed: Option<OutputFolder>,
+    ranks: Ranks,
     trainer: Trainer,
     /// Seconds of earlier sessions.
     before: f64,
@@ -81,6 +84,40 @@ impl TrainingRun {
         change: impl Fn(&mut TrainConfig),
         engine: &Engine,
     ) -> Result<Self> {
+        let ranks = engine.ranks();
+        if !ranks.leads() {
+            return Self::follow(entry, out, engine);
+        }
+        let run = Self::lead(entry, out, existing, recipe, change, engine)?;
+        if ranks.of() > 1 {
+            ranks.exchange(run.trainer.checkpoint(run.before)?.to_bytes()?)?;
+        }
+        Ok(run)
+    }
+
+    /// The run as another rank has opened it, which alone reads and writes its folder.
+    fn follow(entry: &'static Entry, out: &Path, engine: &Engine) -> Result<Self> {
+        let ranks = engine.ranks();
+        let told: Vec<Vec<u8>> = ranks.exchange(Vec::new())?;
+        let checkpoint = Checkpoint::from_bytes(&told[0], "what rank 0 says")?;
+        let before = checkpoint.seconds;
+        Ok(Self {
+            folder: out.join(entry.problem.name),
+            _claimed: None,
+            ranks,
+            trainer: Trainer::resume(checkpoint, &Entries::new(&[entry])?, engine)?,
+            before,
+        })
+    }
+
+    fn lead(
+        entry: &'static Entry,
+        out: &Path,
+        existing: Existing,
+        recipe: Recipe,
+        change: impl Fn(&mut TrainConfig),
+        engine: &Engine,
+    ) -> Result<Self> {
         let problem = entry.problem;
         let folder = out.join(problem.name);
         let latest = folder.join("latest");
@@ -88,7 +125,7 @@ impl TrainingRun {
             // In the words of one that cannot be read, and without making the folder.
             Checkpoint::load(&latest)?;
         }
-        let folder = OutputFolder::claim(&folder)?;
+        let claimed = OutputFolder::claim(&folder)?;
         if existing == Existing::Resume {
             let checkpoint = Checkpoint::load(&latest)?;
             ensure!(
@@ -103,7 +140,7 @@ impl TrainingRun {
             ensure!(
                 asked == checkpoint.config,
                 "the run in '{}' has other settings ({}); resume it without settings, or start over with --overwrite",
-                folder.path().display(),
+                folder.display(),
                 differences(&checkpoint.config, &asked)?
             );
             let before = checkpoint.seconds;
@@ -111,12 +148,14 @@ impl TrainingRun {
                 .with_context(|| format!("cannot resume from '{}'", latest.display()))?;
             return Ok(Self {
                 folder,
+                _claimed: Some(claimed),
+                ranks: engine.ranks(),
                 trainer,
                 before,
             });
         }
         if existing == Existing::Keep && latest.exists() {
-            bail!(Held(folder.path().to_owned()));
+            bail!(Held(folder));
         }
         let Recipe {
             policy,
@@ -131,15 +170,20 @@ impl TrainingRun {
         }
         let run = Self {
             folder,
+            _claimed: None,
+            ranks: engine.ranks(),
             trainer,
             before: 0.0,
         };
         // From here on the old run is gone, all of it or none.
         run.save("latest", 0.0)?;
         for leftover in ["best", "report.json", "loss.svg"] {
-            run.folder.remove(leftover).ok();
+            claimed.remove(leftover).ok();
         }
-        Ok(run)
+        Ok(Self {
+            _claimed: Some(claimed),
+            ..run
+        })
     }
 
     /// The training itself.
@@ -149,16 +193,27 @@ impl TrainingRun {
 
     /// Where the run is kept.
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        &self.folder
+    }
+
+    /// The processes that share it, as this one sees them.
+    pub fn ranks(&self) -> Ranks {
+        self.ranks
     }
 
     fn save(&self, name: &str, seconds: f64) -> Result<()> {
+        if !self.ranks.leads() {
+            return Ok(());
+        }
         self.trainer
             .checkpoint(seconds)?
             .save(&self.folder().join(name))
     }
 
     fn report(&self, seconds: f64) -> Result<()> {
+        if !self.ranks.leads() {
+            return Ok(());
+        }
         TrainingReport {
             problem: self.trainer.problem().name,
             config: &self.trainer.config,
@@ -171,7 +226,7 @@ impl TrainingRun {
         .write(self.folder())
     }
 
-    /// Trains until `steps` steps are done or `stop` is set. `watch` sees every step, after its validation
+    /// Trains until `steps` steps are done or `stop` is set, for any of the ranks. `watch` sees every step, after its validation
     /// if it has one.
     pub fn train(
         &mut self,
@@ -182,8 +237,15 @@ impl TrainingRun {
         let began = Instant::now();
         let seconds = |before: f64| before + began.elapsed().as_secs_f64();
         let ended = |trainer: &Trainer| trainer.step >= steps || trainer.is_stale();
-        while !ended(&self.trainer) && !stop.load(Ordering::Relaxed) {
-            let report = self.trainer.step()?;
+        while !ended(&self.trainer) && !self.ranks.any(stop.load(Ordering::Relaxed))? {
+            let report = match self.trainer.step() {
+                Ok(report) => report,
+                Err(error) => {
+                    // What was learnt so far is whole, whatever became of the others.
+                    self.save("latest", seconds(self.before))?;
+                    return Err(error);
+                }
+            };
             let step = report.step;
             if step.is_multiple_of(self.trainer.config.validate_every) || step == steps {
                 let best = self.trainer.validate()?;

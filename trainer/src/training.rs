@@ -8,6 +8,7 @@ use crate::family::{Family, Spread};
 use crate::learn::TrainConfig;
 use crate::loss::Term;
 use crate::policy::PolicyConfig;
+use crate::ranks::Ranks;
 use crate::recipe::{Preset, Recipe};
 use crate::run::{Existing, TrainingRun};
 use crate::swarm::Size;
@@ -169,16 +170,42 @@ impl Options {
 
     /// Opens the training of an entry that these ask for, in the folder of runs `out`.
     pub fn open(&self, entry: &'static Entry, out: &Path, existing: Existing) -> Result<Opened> {
+        self.open_with(Ranks::ALONE, entry, out, existing)
+    }
+
+    /// The same for a training that several processes share, each of which opens it.
+    pub fn open_with(
+        &self,
+        ranks: Ranks,
+        entry: &'static Entry,
+        out: &Path,
+        existing: Existing,
+    ) -> Result<Opened> {
         self.check()?;
         ensure!(
             self.from.is_none() || existing != Existing::Resume,
             "--from begins a training anew and --resume goes on with one; give one of them"
         );
-        let engine = self.backend.open()?;
+        let engine = self.backend.open_for(ranks)?;
         let recipe = self.recipe(entry)?;
         let steps = recipe.steps;
         let hunted = self.hunted()?;
         let change = |config: &mut TrainConfig| self.change(config, &hunted);
+        if ranks.of() > 1 {
+            let mut config = recipe.train.clone();
+            change(&mut config);
+            let asked = (&config, &recipe.policy, steps, &recipe.start);
+            let place = (out, self.backend);
+            ranks.agree(&[
+                (
+                    "program",
+                    format!("{} {}", env!("CARGO_PKG_VERSION"), export::REVISION),
+                ),
+                ("problem", described(entry)?),
+                ("settings", serde_json::to_string(&asked)?),
+                ("folder or backend", format!("{place:?}")),
+            ])?;
+        }
         let run = TrainingRun::open(entry, out, existing, recipe, change, &engine)?;
         self.same_network(&run.trainer().policy_config, run.folder())?;
         if run.trainer().step >= steps {
@@ -295,6 +322,19 @@ impl Options {
         }
         Ok(recipe)
     }
+}
+
+/// All that a problem's name does not say.
+fn described(entry: &Entry) -> Result<String> {
+    let problem = entry.problem;
+    let Some(kit) = problem.kit else {
+        return Ok(problem.name.to_owned());
+    };
+    let path = kit.path.display();
+    let text = input::read_text(&kit.path, input::DESCRIPTION);
+    let text = text.with_context(|| format!("cannot read '{path}'"))?;
+    // Maps stand in files of their own.
+    Ok(format!("{text}{kit:?}"))
 }
 
 /// A term of the loss and its weight, as `TERM=NUMBER`.

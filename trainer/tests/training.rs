@@ -778,6 +778,22 @@ fn what_is_no_file_is_named() {
     assert!(said.contains("it is a pipe, not a file"), "{said}");
 }
 
+/// Each of them would train for itself, into one folder.
+#[cfg(not(feature = "mpi"))]
+#[test]
+fn processes_that_cannot_hear_each_other_do_not_train() {
+    for size in ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"] {
+        let mut alone = trainer(&["train", "heat-1d", "--preset", "quick"]);
+        let output = alone.env(size, "4").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains("one of 4 processes"),
+            "{said}"
+        );
+        assert!(said.contains("--features mpi"), "{said}");
+    }
+}
+
 #[test]
 fn two_trainings_do_not_share_a_folder() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,13 @@
 //! `trainer bench`: seconds per training step, by itself, beside JAX or beside the same problem as a file.
 
-use super::use_threads;
+use super::ranks::together;
+use super::{scaling, use_threads};
 use crate::adjoint::physics::{Batch, Gradients, Interval};
 use crate::backend::Backend;
+use crate::engine::Engine;
 use crate::entry::{Entries, Entry};
 use crate::learn::{Hardening, Trainer};
+use crate::ranks::{PATIENCE, Ranks};
 use crate::recipe::Preset;
 use crate::swarm::Size;
 use anyhow::{Context, Result, bail};
@@ -37,7 +40,8 @@ Examples:
   trainer bench
   trainer bench heat-1d ks-2d --against-jax
   trainer bench --against-jax --python .venv/bin/python
-  trainer bench --against-files examples/fields/published --backend gpu")]
+  trainer bench --against-files examples/fields/published --backend gpu
+  mpirun -n 2 trainer bench fkpp-1d --ranks             (built with --features mpi)")]
 pub struct Arguments {
     /// The control problems [default: all].
     problems: Vec<String>,
@@ -59,6 +63,9 @@ pub struct Arguments {
     /// Where rollouts run.
     #[arg(long, value_enum, default_value_t = Backend::default())]
     backend: Backend,
+    /// Under mpirun: time steps of 1, 2, 4, … of the processes, beside a model.
+    #[arg(long, conflicts_with_all = ["against_jax", "against_files"])]
+    ranks: bool,
     /// Turns.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=MOST_TURNS))]
     rounds: u32,
@@ -72,14 +79,13 @@ pub struct Arguments {
 
 /// Times training steps and prints the table.
 pub fn run(arguments: Arguments, entries: &Entries) -> Result<()> {
+    if arguments.ranks {
+        return together(PATIENCE.as_secs(), |ranks, cores| {
+            scaling(&arguments, entries, ranks, cores)
+        });
+    }
     use_threads(arguments.threads)?;
-    let chosen: Vec<&'static Entry> = match arguments.problems.as_slice() {
-        [] => entries.iter().collect(),
-        names => names
-            .iter()
-            .map(|name| entries.by_name(name))
-            .collect::<Result<_, _>>()?,
-    };
+    let chosen = chosen(&arguments, entries)?;
     if let Some(folder) = &arguments.against_files {
         return against_files(&chosen, folder, entries, &arguments);
     }
@@ -115,12 +121,38 @@ pub fn run(arguments: Arguments, entries: &Entries) -> Result<()> {
     Ok(())
 }
 
+fn chosen(arguments: &Arguments, entries: &Entries) -> Result<Vec<&'static Entry>> {
+    match arguments.problems.as_slice() {
+        [] => Ok(entries.iter().collect()),
+        names => Ok(names
+            .iter()
+            .map(|name| entries.by_name(name))
+            .collect::<Result<_, _>>()?),
+    }
+}
+
+/// Each problem on more and more of the processes that were started.
+fn scaling(arguments: &Arguments, entries: &Entries, ranks: Ranks, cores: usize) -> Result<()> {
+    let threads = match arguments.threads {
+        0 => cores,
+        threads => threads,
+    };
+    use_threads(threads)?;
+    let each = arguments.backend.open_nth(ranks.local())?;
+    for entry in chosen(arguments, entries)? {
+        let times = [arguments.rounds, arguments.reps];
+        let threads = rayon::current_num_threads();
+        scaling::run(entry, Sizes::of(entry), &each, ranks, threads, times)?;
+    }
+    Ok(())
+}
+
 /// The shapes of a training step.
 #[derive(Debug, Clone, Copy)]
-struct Sizes {
-    batch: usize,
-    agents: usize,
-    horizon: usize,
+pub struct Sizes {
+    pub batch: usize,
+    pub agents: usize,
+    pub horizon: usize,
 }
 
 impl Sizes {
@@ -321,6 +353,21 @@ fn stepper(
     sizes: Sizes,
     arguments: &Arguments,
 ) -> Result<Trainer> {
+    stepper_as(&arguments.backend.open()?, entry, like, preset, sizes)
+}
+
+/// A training with the published settings, somewhere.
+pub fn stepper_on(engine: &Engine, entry: &'static Entry, sizes: Sizes) -> Result<Trainer> {
+    stepper_as(engine, entry, entry, Preset::Published, sizes)
+}
+
+fn stepper_as(
+    engine: &Engine,
+    entry: &'static Entry,
+    like: &'static Entry,
+    preset: Preset,
+    sizes: Sizes,
+) -> Result<Trainer> {
     let problem = entry.problem;
     let mut recipe = like.recipe.preset(like.problem, preset);
     recipe.train.batch = sizes.batch;
@@ -331,8 +378,7 @@ fn stepper(
         agents: vec![Size::of(sizes.agents)],
         ..Hardening::none(problem)
     };
-    let engine = arguments.backend.open()?;
-    Trainer::new(entry, recipe.train, recipe.policy, &engine)
+    Trainer::new(entry, recipe.train, recipe.policy, engine)
 }
 
 /// Seconds of each step; the first, which pays for buffers, is not counted.

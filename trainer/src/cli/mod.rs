@@ -5,6 +5,8 @@ mod check;
 mod import;
 mod oracle;
 mod progress;
+mod ranks;
+mod scaling;
 mod step;
 mod train;
 

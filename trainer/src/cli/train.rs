@@ -1,8 +1,10 @@
 //! `trainer train`.
 
 use super::progress::Progress;
+use super::ranks::together;
 use super::use_threads;
 use crate::entry::{Entries, Entry};
+use crate::ranks::{PATIENCE, Ranks};
 use crate::run::{Existing, Outcome};
 use crate::training::{AlreadyTrained, Opened, Options};
 use anyhow::{Context, Result, bail};
@@ -25,7 +27,8 @@ Examples:
   trainer train heat-1d --from my.policy --lr 2e-4   train an exported policy further
   trainer train heat-1d --from my.policy --lr 2e-4 --hard out/hunt-heat-1d/found.toml
                                                      with what a hunt has found
-  trainer train --all --resume                       all problems; goes on where it stopped")]
+  trainer train --all --resume                       all problems; goes on where it stopped
+  mpirun -n 4 trainer train fkpp-1d                  shared by four processes (built with --features mpi)")]
 pub struct Arguments {
     /// The control problem, e.g. heat-1d.
     #[arg(required_unless_present = "all")]
@@ -44,35 +47,55 @@ pub struct Arguments {
     /// Replace the run in the folder.
     #[arg(long)]
     overwrite: bool,
-    /// Threads; 0 for one per core. Results do not depend on it.
+    /// Threads; 0 for one per core, or a rank's share of them. Results do not depend on it.
     #[arg(long, default_value_t = 0)]
     threads: usize,
+    /// Under mpirun: seconds after which ranks that do not answer end the training.
+    #[arg(long, value_name = "SECONDS", default_value_t = PATIENCE.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    rank_patience: u64,
 }
 
-/// Trains what was asked for.
+/// Trains what was asked for, alone or as one of several processes.
 pub fn run(arguments: &Arguments, entries: &Entries) -> Result<()> {
+    together(arguments.rank_patience, |ranks, threads| {
+        run_with(ranks, threads, arguments, entries)
+    })
+}
+
+fn run_with(ranks: Ranks, cores: usize, arguments: &Arguments, entries: &Entries) -> Result<()> {
     arguments.options.check()?;
     let chosen = match &arguments.problem {
         Some(name) => vec![entries.by_name(name)?],
         None => entries.iter().collect(),
     };
-    use_threads(arguments.threads)?;
+    use_threads(match arguments.threads {
+        0 => cores,
+        threads => threads,
+    })?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
         .context("cannot listen for interrupts")?;
     for entry in chosen {
-        train(entry, arguments, &stop).with_context(|| entry.problem.name)?;
+        train(ranks, entry, arguments, &stop).with_context(|| entry.problem.name)?;
     }
     Ok(())
 }
 
-fn train(entry: &'static Entry, arguments: &Arguments, stop: &AtomicBool) -> Result<()> {
+fn train(
+    ranks: Ranks,
+    entry: &'static Entry,
+    arguments: &Arguments,
+    stop: &AtomicBool,
+) -> Result<()> {
     let name = entry.problem.name;
     let begun = arguments.out.join(name).join("latest").exists();
     let resume = arguments.resume && (begun || !arguments.all);
     let existing = Existing::asked(resume, arguments.overwrite)?;
-    let opened = match arguments.options.open(entry, &arguments.out, existing) {
+    let opened = match arguments
+        .options
+        .open_with(ranks, entry, &arguments.out, existing)
+    {
         Err(error) if arguments.all => match error.downcast_ref::<AlreadyTrained>() {
             Some(done) => {
                 tell(&format!("{name}: already trained for {} steps", done.steps));
@@ -89,6 +112,9 @@ fn train(entry: &'static Entry, arguments: &Arguments, stop: &AtomicBool) -> Res
     } = opened;
     let (folder, begun) = (run.folder().display().to_string(), run.trainer().step);
     let parameters = run.trainer().policy_config.shape.parameters();
+    if !ranks.leads() {
+        return run.train(steps, stop, |_, _| {}).map(drop);
+    }
     tell(&format!(
         "training {name} on {engine}: {parameters} parameters, steps {begun} to {steps}, into {folder}"
     ));

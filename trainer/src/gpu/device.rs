@@ -69,6 +69,11 @@ pub enum GpuError {
 impl Gpu {
     /// The fastest GPU there is, with all it has to offer.
     pub fn open() -> Result<Self, GpuError> {
+        Self::open_nth(0)
+    }
+
+    /// The GPU of the `nth` process that wants one: the fastest, and then the others of its kind in turn.
+    pub fn open_nth(nth: usize) -> Result<Self, GpuError> {
         let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
         descriptor.backends = wgpu::Backends::VULKAN;
         let instance = wgpu::Instance::new(descriptor);
@@ -76,8 +81,16 @@ impl Gpu {
             power_preference: wgpu::PowerPreference::HighPerformance,
             ..Default::default()
         };
-        let adapter = pollster::block_on(instance.request_adapter(&options))
+        let fastest = pollster::block_on(instance.request_adapter(&options))
             .map_err(|_| GpuError::NoAdapter)?;
+        let like = fastest.get_info();
+        let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::VULKAN));
+        adapters.retain(|adapter| adapter.get_info().device_type == like.device_type);
+        let first = (adapters.iter()).position(|adapter| adapter.get_info() == like);
+        let adapter = match (first, adapters.len()) {
+            (Some(first), count) => adapters.swap_remove((first + nth) % count),
+            (None, _) => fastest,
+        };
         let info = adapter.get_info();
         let name = info.name;
         let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
