@@ -334,6 +334,46 @@ pub fn slurm() -> Result<()> {
     })
 }
 
+/// What trainings on several processes are built with, and started by.
+const MPI_PACKAGES: [&str; 3] = ["libopenmpi-dev", "openmpi-bin", "libclang-dev"];
+
+/// Whether there is an MPI that programs can be built with and started by, and what reads its headers.
+pub fn has_mpi() -> bool {
+    on_path("mpirun").is_some() && on_path("mpicc").is_some() && has_libclang()
+}
+
+/// Whether there is a libclang where bindgen looks: where it is told to, or among LLVM's and the system's
+/// libraries.
+fn has_libclang() -> bool {
+    let told = env::var_os("LIBCLANG_PATH").map(PathBuf::from);
+    let llvm = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let llvm = llvm.map(|entry| entry.path().join("lib"));
+    let usual = [env::consts::ARCH.to_owned() + "-linux-gnu", String::new()];
+    let usual = usual.map(|folder| Path::new("/usr/lib").join(folder));
+    let mut folders = told.into_iter().chain(llvm).chain(usual);
+    folders.any(|folder| {
+        let files = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut names = files.map(|file| file.file_name());
+        names.any(|name| {
+            let name = name.to_string_lossy();
+            name.starts_with("libclang") && !name.contains("cpp") && name.contains(".so")
+        })
+    })
+}
+
+/// Finds an MPI with all it takes to build with it, or installs it.
+pub fn mpi() -> Result<()> {
+    if has_mpi() {
+        return Ok(());
+    }
+    apt_install(&MPI_PACKAGES, has_mpi).with_context(|| {
+        format!(
+            "no MPI with its headers, or no libclang to read them: on Debian run `apt-get install {}`",
+            MPI_PACKAGES.join(" ")
+        )
+    })
+}
+
 /// The fuzzer's driver, in a version that is known to do what is asked of it.
 const CARGO_FUZZ: &str = "0.13.2";
 

@@ -19,14 +19,14 @@ use crate::{
     firmware::{root, target, target_folder},
     programs::Build,
     setup,
-    stages::checking_cargo,
+    stages::{checking_cargo, features},
 };
 
 /// How a documented command is run.
 enum Smoke {
     /// As it stands, with these arguments besides.
     With(&'static str),
-    /// In this form, with the folder of examples as `EXAMPLES`.
+    /// In this form, with the folder of examples as `EXAMPLES` and the tests' features as `FEATURES`.
     As(&'static str),
     /// In this form, with the emulated board's image as `IMAGE`.
     OnBoard(&'static str),
@@ -92,9 +92,7 @@ const COMMANDS: &[(&str, Smoke)] = &[
     (
         "cargo bench -p agent-core",
         // With all packages and features of the tests, whose dependencies are then the same files.
-        As(
-            "cargo bench --profile dev --workspace --features trainer/gpu,agent-sim/zenoh --bench host -- --smoke",
-        ),
+        As("cargo bench --profile dev --workspace --features FEATURES --bench host -- --smoke"),
     ),
     ("cargo run --release -p agent-sim -- problems", With("")),
     (
@@ -330,6 +328,10 @@ const COMMANDS: &[(&str, Smoke)] = &[
         With("-o target/smoke/kubernetes"),
     ),
     ("cargo xtask cluster try", Stage("jobs for clusters")),
+    (
+        "cargo build --release -p trainer --features mpi",
+        Stage("lints, tests compiled"),
+    ),
     // docs/training.md
     (
         "trainer train heat-1d --preset quick",
@@ -621,7 +623,8 @@ fn perform(command: &str, folder: &Path) -> Result<()> {
     let examples = root().join("examples");
     let command = command
         .replace("IMAGE", &image().to_string_lossy())
-        .replace("EXAMPLES", &examples.to_string_lossy());
+        .replace("EXAMPLES", &examples.to_string_lossy())
+        .replace("FEATURES", &features());
     let words: Vec<&str> = command.split_whitespace().collect();
     match words[..] {
         ["cargo", "xtask", ..] => crate::perform(Cli::try_parse_from(&words[1..])?, Build::Tested),

@@ -41,10 +41,19 @@ const KEYS_VARIABLE: &str = "THROWAWAY_KEYS";
 const PATCHES_VARIABLE: &str = "BOARD_PATCHES";
 const PATCHES: &str = "300";
 
-/// What tests are compiled with, and programs only where somebody asks for it: the trainer's kernels,
-/// whose tests run on whatever Vulkan driver there is, also a software one, and agents on a Zenoh
-/// network.
-const FEATURES: &str = "trainer/gpu,agent-sim/zenoh";
+/// What tests are compiled with wherever they are, and programs only where somebody asks for it: the
+/// trainer's kernels, whose tests run on whatever Vulkan driver there is, also a software one, and agents on
+/// a Zenoh network.
+const EVERYWHERE: &str = "trainer/gpu,agent-sim/zenoh";
+
+/// The workspace's features that can be tested here: trainings on several processes where there is an MPI.
+/// One set for all that is built, or the trainer would be compiled twice.
+pub fn features() -> String {
+    match setup::has_mpi() {
+        true => format!("{EVERYWHERE},trainer/mpi"),
+        false => EVERYWHERE.to_owned(),
+    }
+}
 
 /// Packages outside the workspace: one is compiled for the fuzzer, one with a large dependency, one is
 /// what a user's own would be.
@@ -204,6 +213,7 @@ impl Tools {
         let emulator = log.optional("set-up: emulator", setup::emulator);
         let c_compiler = log.optional("set-up: C compiler for the node", setup::c_compiler);
         log.optional("set-up: Vulkan driver", setup::vulkan);
+        log.optional("set-up: MPI", setup::mpi);
         Self {
             toolchain,
             emulator: emulator.is_some(),
@@ -231,7 +241,7 @@ fn format() -> Result<()> {
 /// The workspace's tests.
 fn tests() -> Command {
     let mut tests = checking_cargo("test");
-    tests.args(["--workspace", "--no-fail-fast", "--features", FEATURES]);
+    tests.args(["--workspace", "--no-fail-fast", "--features", &features()]);
     tests
 }
 
@@ -255,7 +265,7 @@ fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
     log.stage("documentation", || {
         let mut documentation = checking_cargo("doc");
         documentation.env("RUSTDOCFLAGS", "-Dwarnings");
-        succeed(documentation.args(["--workspace", "--no-deps", "--features", FEATURES]))
+        succeed(documentation.args(["--workspace", "--no-deps", "--features", &features()]))
     });
 
     let nodes = images.recv().unwrap_or_default();
@@ -318,7 +328,9 @@ fn without_server(log: &Log, browser: &Path) -> Option<()> {
 fn own_equation(log: &Log, nodes: &Nodes) {
     log.stage("a problem in a user's crate", || {
         let mut tests = checking_cargo("test");
-        tests.args(["--manifest-path", OWN_EQUATION, "--features", "gpu,zenoh"]);
+        // Named there without the crates that have them.
+        let features = features().replace("trainer/", "").replace("agent-sim/", "");
+        tests.args(["--manifest-path", OWN_EQUATION, "--features", &features]);
         nodes.show(&mut tests);
         succeed(&mut tests)
     });
