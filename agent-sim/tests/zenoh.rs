@@ -724,11 +724,11 @@ fn own(name: &str) -> String {
 
 /// Namespaces of the network, one for the run and one for each of four hosts, each with a cable of its
 /// own to the run's; gone with this.
-struct Rooms4 {
+struct Cabled {
     made: Vec<String>,
 }
 
-impl Rooms4 {
+impl Cabled {
     /// None where namespaces cannot be made, which takes root.
     fn make() -> Option<Self> {
         let mut rooms = Self { made: Vec::new() };
@@ -766,7 +766,7 @@ impl Rooms4 {
     }
 }
 
-impl Drop for Rooms4 {
+impl Drop for Cabled {
     fn drop(&mut self) {
         for name in &self.made {
             ip(&format!("netns del {name}"));
@@ -783,7 +783,7 @@ fn ip(arguments: &str) -> bool {
 /// In rooms that only cables join where this may be made, else on loopback.
 #[test]
 fn four_hosts_of_sixteen_agents_are_one_process_of_sixty_four_bit_for_bit() {
-    let rooms = Rooms4::make();
+    let rooms = Cabled::make();
     let loopback = endpoint();
     let port = 7447;
     let at = |k: usize| match &rooms {
@@ -791,7 +791,7 @@ fn four_hosts_of_sixteen_agents_are_one_process_of_sixty_four_bit_for_bit() {
         None => loopback.clone(),
     };
     let within = |name: &str, command: Command| match &rooms {
-        Some(_) => Rooms4::within(name, &command),
+        Some(_) => Cabled::within(name, &command),
         None => command,
     };
     let _hosts: Vec<Host> = (0..4)

@@ -531,6 +531,10 @@ const COMMANDS: &[(&str, Smoke)] = &[
         "cargo bench -p node-link --features zenoh --bench network",
         Needs("Zenoh compiled with full optimisation"),
     ),
+    (
+        "cargo bench -p agent-sim --bench pde_step_time",
+        Needs("a quiet machine to be of use"),
+    ),
 ];
 
 /// What this machine can run.
