@@ -297,7 +297,7 @@ fn boards_that_make_no_sense_are_refused_before_anything_starts() {
         ),
         (
             "run heat-1d --link qemu=2 --fault kill,link=usb",
-            "qemu, serial or tcp",
+            "qemu, serial, tcp or zenoh",
         ),
         (
             "run heat-1d --link qemu=2 --fault kill,until=0.5",
