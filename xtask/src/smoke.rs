@@ -329,6 +329,10 @@ const COMMANDS: &[(&str, Smoke)] = &[
     ),
     ("cargo xtask cluster try", Stage("jobs for clusters")),
     (
+        "trainer bench fkpp-1d --threads 2 --rounds 5",
+        As("trainer bench heat-1d --threads 2 --rounds 1 --reps 1"),
+    ),
+    (
         "cargo build --release -p trainer --features mpi",
         Stage("lints, tests compiled"),
     ),
