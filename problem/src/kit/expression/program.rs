@@ -111,16 +111,46 @@ impl Program {
         }
     }
 
-    /// What is divided by, in the order in which that is done, as far as it has no jumps of its own.
+    /// What is divided by, factor by factor, in the order in which that is done, as far as it has no jumps
+    /// of its own.
     pub(super) fn denominators(&self) -> impl Iterator<Item = Self> + '_ {
         let divided = self.instructions.iter().filter_map(|instruction| {
             let Instruction::Two(Binary::Div, _, by) = instruction else {
                 return None;
             };
-            Some(&self.instructions[..=usize::from(*by)])
+            Some(self.factors(*by))
         });
-        let smooth = divided.filter(|upto| !jumps(upto));
+        let all = divided.flatten();
+        let upto = all.map(|place| &self.instructions[..=usize::from(place)]);
+        let smooth = upto.filter(|upto| !jumps(upto));
         smooth.map(|upto| Self::new(upto.to_vec()))
+    }
+
+    /// Results, one of which is zero where that one is: a square changes no sign at its zero, what is
+    /// squared does.
+    fn factors(&self, of: Place) -> Vec<Place> {
+        let (mut open, mut factors) = (vec![of], Vec::new());
+        let mut seen = vec![false; self.instructions.len()];
+        while let Some(place) = open.pop() {
+            if std::mem::replace(&mut seen[usize::from(place)], true) {
+                continue;
+            }
+            match self.instructions[usize::from(place)] {
+                Instruction::Two(Binary::Mul, a, b) => open.extend([b, a]),
+                Instruction::Two(Binary::Pow, base, power) if self.is_positive(power) => {
+                    open.push(base);
+                }
+                Instruction::One(Unary::Neg | Unary::Abs | Unary::Sqrt, a) => open.push(a),
+                _ => factors.push(place),
+            }
+        }
+        factors
+    }
+
+    /// Whether a result is a positive number, whatever the variables are.
+    fn is_positive(&self, place: Place) -> bool {
+        let instruction = self.instructions[usize::from(place)];
+        matches!(instruction, Instruction::Number(bits) if f64::from_bits(bits) > 0.0)
     }
 
     pub(super) fn uses(&self, variable: usize) -> bool {

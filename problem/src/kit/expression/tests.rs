@@ -252,6 +252,18 @@ fn points_without_a_finite_value_are_found() {
     let found = at("x/(2+y) + z/(y - 0.37*x - 0.2)", &unit).unwrap();
     assert!((found[1] - 0.37 * found[0] - 0.2).abs() < 1e-9, "{found:?}");
     assert!(at("(x-0.3)^(-3)", &unit).is_some());
+    // Nor does one where no sign changes, because it does in a factor.
+    for text in [
+        "1/(x-0.3)^2",
+        "y*(x-0.3)^(-4)",
+        "1/(2*abs(x-0.3))",
+        "1/sqrt((x-0.3)*(x-0.3))",
+        "1/((x-0.3)^2)^0.7",
+    ] {
+        let found = at(text, &unit);
+        assert!(found.is_some_and(|p| (p[0] - 0.3).abs() < 1e-9), "{text}");
+    }
+    assert_eq!(at("1/(x^2)^(-0.5) + 1/(0.1 + (x-0.3)^2)", &unit), None);
     assert_eq!(at("1/(x^2+0.1) + 1/(sign(x)+0.5)", &unit), None);
     // A minimum does not hide it.
     assert!(at("min(x, ln(y))", &unit).is_some() && at("max(ln(y), x)", &unit).is_some());
