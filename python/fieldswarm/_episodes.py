@@ -45,7 +45,7 @@ class Episodes:
         faults: of every episode: texts as on the command line, or a function of a generator that gives them.
         noise: standard deviation of sensors: a number, a range or a function.
         steps: of an episode; the problem's if not given.
-        window: cells that agents see along an axis; as published if not given.
+        window: cells that agents see along an axis, of each field that they see; as published if not given.
         frequencies: of the position in what agents see.
         reward: "score": the rewards of an episode add up to minus its score, the problem's headline figure;
             "error": minus the mean squared error after every step.
@@ -94,7 +94,10 @@ class Episodes:
         self.all_alive = False
         self.over = np.zeros(envs, bool)
         self.any_over = False
-        self.taken = np.zeros(envs, np.int64)
+        # Steps of all environments so far, and how many those were when each began.
+        self.now, self.begun = 0, np.zeros(envs, np.int64)
+        # Steps until an environment can have had all of its own.
+        self.left = 0
         self.recorded = np.zeros(envs)
         self.rngs: list[np.random.Generator | None] = [None] * envs
 
@@ -120,10 +123,11 @@ class Episodes:
         self.batch.reset(list(envs), seeds, indices, agents, faults, set=self.set)
         for env, count in zip(envs, agents, strict=True):
             self.alive[env] = np.arange(self.most_agents) < count
-            self.taken[env] = 0
+            self.begun[env] = self.now
             self.recorded[env] = 0.0
             self.over[env] = False
         self.any_over = bool(self.over.any())
+        self.left = self.steps - (self.now - int(self.begun.min()))
         self.look_after_the_dead()
 
     @property
@@ -139,7 +143,8 @@ class Episodes:
         if not self.all_alive:
             actions = np.where(self.alive[..., None], actions, np.float32(0))
         failures = dict(self.batch.step(actions, shares=True))
-        self.taken += 1
+        self.now += 1
+        self.left -= 1
         if not (self.all_alive and self.batch.all_heard):
             self.alive &= self.heard
             self.look_after_the_dead()
@@ -158,6 +163,9 @@ class Episodes:
         begun = np.flatnonzero(self.over) if self.any_over else ()
         rewards, failures = self.step(actions)
         terminated = np.zeros(len(rewards), bool)
+        if self.left > 0 and not failures and not self.any_over:
+            # Nobody begins and nobody ends, as in nearly every step.
+            return rewards, terminated, terminated.copy(), {}
         truncated = self.ended()
         infos: dict[str, Any] = {}
         if failures:
@@ -183,12 +191,13 @@ class Episodes:
             np.copyto(self.recorded, recorded)
             return rewards
         scored = max(self.steps - self.scored_from, 1)
-        rewards = np.where(self.taken > self.scored_from, -recorded / scored, 0.0)
+        taken = self.now - self.begun
+        rewards = np.where(taken > self.scored_from, -recorded / scored, 0.0)
         for env in failures:
             # As if it stayed as it was.
-            rewards[env] *= self.steps - self.taken[env] + 1
+            rewards[env] *= self.steps - taken[env] + 1
         return rewards
 
     def ended(self) -> NDArray[np.bool_]:
         """Which environments have had their steps."""
-        return self.taken >= self.steps
+        return self.now - self.begun >= self.steps

@@ -308,6 +308,11 @@ class SwarmVectorEnv:
         names = list(enumerate(self.agents))
         self._views = {name: self.observations[:, k] for k, name in names}
         self._actions = np.zeros((num_envs, len(names), *self._patches.action_space.shape), np.float32)
+        slot = self._actions[:, 0].shape
+        self._shapes, self._types = [slot] * len(names), [FLOAT] * len(names)
+        # Agents one after the other, to be written in one go, and the same as the engine takes them.
+        self._in_rows = np.zeros((len(names) * num_envs, slot[1]), np.float32)
+        self._together = self._in_rows.reshape(len(names), *slot).swapaxes(0, 1)
         self._slots = {name: self._actions[:, k] for k, name in names}
 
     def single_observation_space(self, agent: str) -> spaces.Space:
@@ -341,7 +346,8 @@ class SwarmVectorEnv:
         """One control interval in all of them; agents without actions rest."""
         given = list(actions.values())
         if list(actions) == self.agents and self._are_as_wanted(given):
-            return self.step_all(np.array(given).swapaxes(0, 1))
+            np.concatenate(given, out=self._in_rows)
+            return self._go_on(self._together)
         if len(actions) < len(self._slots):
             self._actions[:] = 0
         for name, action in actions.items():
@@ -349,22 +355,26 @@ class SwarmVectorEnv:
             if slot is None:
                 raise ValueError(f"there is no agent {name!r}; agents: {', '.join(self.agents)}")
             slot[:] = _checked(action, slot.shape, name)
-        return self.step_all(self._actions)
+        return self._go_on(self._actions)
 
     def _are_as_wanted(self, actions: list[Any]) -> bool:
         """Whether they can be put side by side in one go."""
-        shape = self._actions[:, 0].shape
-        for action in actions:
-            if type(action) is not np.ndarray or action.dtype != FLOAT or action.shape != shape:
-                return False
-        return True
+        try:
+            shapes, types = [action.shape for action in actions], [action.dtype for action in actions]
+        except AttributeError:
+            return False
+        return shapes == self._shapes and types == self._types
 
     def step_all(self, actions: NDArray[np.float32]) -> tuple[Any, ...]:
         """The same with actions as one array, (num_envs, agents, numbers)."""
-        episodes = self._patches.episodes
         given = np.asarray(actions)
-        if given.dtype != FLOAT or given.shape != self._actions.shape:
+        if given.dtype is not FLOAT or given.shape != self._actions.shape:
             given = _checked(given, self._actions.shape, "the agents")
+        return self._go_on(given)
+
+    def _go_on(self, given: NDArray[np.float32]) -> tuple[Any, ...]:
+        """A step under actions that are as wanted."""
+        episodes = self._patches.episodes
         rewards, terminated, truncated, infos = episodes.advance(given)
         if episodes.all_alive:
             given = dict.fromkeys(self.agents, rewards)

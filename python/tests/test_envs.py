@@ -139,7 +139,8 @@ def test_vector_forms_do_what_single_ones_do():
     # The next step begins anew.
     _, rewards, _, cut, _ = many.step(push)
     assert not rewards["agent_0"].any() and not cut["agent_0"].any()
-    assert (many._patches.episodes.taken == 0).all()
+    episodes = many._patches.episodes
+    assert (episodes.begun == episodes.now).all()
 
 
 class Growing(Plant):
