@@ -9,7 +9,7 @@ use crate::episode::RunError;
 use crate::link::{Framed, InProcess, Link};
 use crate::proportional::{Law, ProportionalAgent};
 use crate::sense::{Eye, Panorama, View};
-use agent_core::message::{Observation, Patch};
+use agent_core::message::Observation;
 use agent_core::policy::Policy;
 use artifacts::policy_file::PolicyFile;
 use problem::metrics::Spread;
@@ -374,13 +374,12 @@ fn link_step(problem: &Problem, view: View, mut link: impl Link, effort: &Effort
         initial, target, ..
     } = episode(problem);
     let place = (problem.placement)(problem, problem.agents)[0].map(|x| x as f32);
-    let mut eye = Eye::new(view, problem.sensors.axes);
-    let mut panorama = Panorama::new(view);
+    let mut eye = Eye::new(view, problem);
+    let mut panorama = Panorama::new(view, problem);
+    let [initial, target] =
+        [initial, target].map(|state| problem.all_seen(&state).collect::<Vec<_>>().concat());
     panorama.take(&problem.sensors, &initial, &target);
-    let patch = Patch {
-        wide: panorama.overview(),
-        ..eye.look(problem, &initial, &target, place)
-    };
+    let patch = panorama.beside(eye.look(problem, &initial, &target, place));
     let mut now_us = 0;
     effort.time(|| {
         now_us += (problem.control_interval * 1e6) as u64;

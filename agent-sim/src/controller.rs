@@ -125,15 +125,15 @@ impl Experiment<'_> {
         self.steer(rig, episode, swarm, watch)
     }
 
-    /// What the agents' sensors do to what they read, if it is anything.
-    fn sensor(&self) -> Option<Sensor> {
-        let sensor = self.problem.kit.map(|kit| kit.sensor);
-        sensor.filter(|sensor| sensor.noise > 0.0 || !sensor.is_faithful())
+    /// The agents' sensors, if they do anything to what they read.
+    fn sensors(&self) -> Option<&'static [Sensor]> {
+        let sensors = self.problem.kit.map(|kit| &kit.sensors[..]);
+        sensors.filter(|sensors| sensors.iter().any(|sensor| *sensor != Sensor::PLAIN))
     }
 
     /// Whether anything lies between the field and the agents.
     pub(crate) fn is_disturbed(&self) -> bool {
-        !self.faults.is_empty() || self.sensor().is_some()
+        !self.faults.is_empty() || self.sensors().is_some()
     }
 
     /// Agents at the ends of their links, with sensors and faults in between: so many from the beginning,
@@ -174,9 +174,9 @@ impl Experiment<'_> {
             .map(|agent| {
                 let link = link.clone();
                 let fresh = move || link(agent);
-                match self.sensor() {
+                match self.sensors() {
                     None => plan.stack(agent, fresh),
-                    Some(sensor) => sensed(&plan, agent, sensor, fresh),
+                    Some(sensors) => sensed(&plan, agent, sensors, fresh),
                 }
             })
             .collect();

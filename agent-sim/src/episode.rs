@@ -198,10 +198,16 @@ impl<L: Link> ClosedLoop<L> {
             parts,
             before: state.clone(),
             state,
-            seen: problem.seen(&episode.initial).to_vec(),
+            seen: problem
+                .all_seen(&episode.initial)
+                .collect::<Vec<_>>()
+                .concat(),
             sampler: Sampler::new(grid, sensors),
             target,
-            target_seen: problem.seen(&episode.target).to_vec(),
+            target_seen: problem
+                .all_seen(&episode.target)
+                .collect::<Vec<_>>()
+                .concat(),
             wandering,
             pushes: episode.pushes.iter().map(push).collect(),
             weights,
@@ -257,8 +263,10 @@ impl<L: Link> ClosedLoop<L> {
 
     fn show(&mut self, part: usize) {
         self.aim(self.step);
-        self.sampler
-            .read(self.problem.seen(&self.state), &mut self.seen);
+        let sensed = self.seen.chunks_exact_mut(self.problem.sensors.len());
+        for (field, seen) in self.problem.all_seen(&self.state).zip(sensed) {
+            self.sampler.read(field, seen);
+        }
         let now_us = self.now_us(part);
         self.swarm.show(&self.seen, &self.target_seen, now_us);
     }
@@ -300,7 +308,9 @@ impl<L: Link> ClosedLoop<L> {
         self.step += 1;
         // Sensors work in single precision: what they cannot show is as good as infinite.
         let beyond = |z: &f64| !(*z as f32).is_finite();
-        if let Some(j) = self.state.iter().position(beyond) {
+        // Without a way out of the loop, which is then done with vectors.
+        let is_beyond = self.state.iter().fold(false, |any, z| any | beyond(z));
+        if is_beyond && let Some(j) = self.state.iter().position(beyond) {
             let place = self.problem.grid.place(j % self.problem.grid.len());
             let blown = BlownUp {
                 problem: self.problem.name,
@@ -339,10 +349,18 @@ impl<L: Link> ClosedLoop<L> {
             return;
         };
         self.target = episode.target_at(step);
-        let target: Vec<f64> = (self.problem.seen(&self.target).iter())
-            .map(|t| f64::from(*t))
-            .collect();
-        self.sampler.read(&target, &mut self.target_seen);
+        let sensed = self
+            .target_seen
+            .chunks_exact_mut(self.problem.sensors.len());
+        for (target, seen) in self.problem.all_seen(&self.target).zip(sensed) {
+            let target: Vec<f64> = target.iter().map(|t| f64::from(*t)).collect();
+            self.sampler.read(&target, seen);
+        }
+    }
+
+    /// The error that was recorded last.
+    pub fn recorded(&self) -> f64 {
+        self.recorded
     }
 
     /// The run so far, judged.

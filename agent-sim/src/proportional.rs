@@ -304,7 +304,7 @@ mod tests {
     use problem::published::{density_2d, heat_1d::PROBLEM};
 
     fn shown(law: &Law, position: [f32; 2], field: &[f32], target: &[f32]) -> Action {
-        let mut eye = Eye::new(law.view(), law.problem.sensors.axes);
+        let mut eye = Eye::new(law.view(), &law.problem);
         let patch = eye.look(&law.problem, field, target, position);
         let observation = Observation {
             now_us: 0,
@@ -329,7 +329,7 @@ mod tests {
             let mut agent = ProportionalAgent::new(&law, 0);
             let mut answer = |now_us, error: Option<f32>| {
                 if let Some(error) = error {
-                    let mut eye = Eye::new(law.view(), 1);
+                    let mut eye = Eye::new(law.view(), &PROBLEM);
                     let (field, position) = ([error; 100], [0.5, 0.0]);
                     let patch = eye.look(&PROBLEM, &field, &[0.0; 100], position);
                     let observation = Observation {

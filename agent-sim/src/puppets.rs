@@ -32,6 +32,15 @@ pub fn errors(sight: &OwnedObservation, window: usize, errors: &mut [f32]) {
     let [rows, columns] = sight.inside;
     // On a line the only axis is the first.
     let plane = sight.field.len() > side;
+    let is_whole =
+        |span: Span| within(span, 0) == HALO && within(span, window - 1) + 1 == side - HALO;
+    if !plane && is_whole(rows) && sight.target.len() == side {
+        let seen = sight.field[HALO..].iter().zip(&sight.target[HALO..]);
+        for (error, (field, target)) in errors.iter_mut().zip(seen) {
+            *error = field - target;
+        }
+        return;
+    }
     for (k, error) in errors.iter_mut().enumerate() {
         let cell = match plane {
             true => within(rows, k / window) * side + within(columns, k % window),
@@ -172,6 +181,18 @@ pub enum BadLead {
         /// The most there can be.
         most: usize,
     },
+    /// Something else in place of the windows on the other fields that agents see.
+    #[error(
+        "agents of {problem} see several fields, which {shown:?} values of each observation show; {asked:?} are none of them"
+    )]
+    Others {
+        /// Name of the problem.
+        problem: &'static str,
+        /// Rows and columns of what is shown.
+        shown: [usize; 2],
+        /// What was asked for.
+        asked: [usize; 2],
+    },
     /// A coarse picture that does not divide the sensors' grid.
     #[error(
         "a coarse picture of {asked:?} cells does not divide the sensors' grid of {points:?} points evenly"
@@ -262,7 +283,16 @@ impl Stage<'_> {
                 most,
             });
         }
-        if let Some(asked) = self.view.wide {
+        if let Some(shown) = problem.other_windows(self.view.window) {
+            if let Some(asked) = self.view.wide.filter(|asked| *asked != shown) {
+                let problem = problem.name;
+                return Err(BadLead::Others {
+                    problem,
+                    shown,
+                    asked,
+                });
+            }
+        } else if let Some(asked) = self.view.wide {
             let points = sensors.points;
             let divides = |axis: usize| {
                 let (cells, points) = (asked[axis], points[axis]);
@@ -411,6 +441,11 @@ impl Puppets {
     /// What the field should be now, on its grid, all fields one after the other.
     pub fn target(&self) -> &[f32] {
         run!(self, run => run.target())
+    }
+
+    /// The error that was recorded last.
+    pub fn recorded(&self) -> f64 {
+        run!(self, run => run.recorded())
     }
 
     /// The run so far, judged.

@@ -3,46 +3,49 @@
 //! in between. So a fault's noise adds to that of the file, a frozen sensor stays where it was, and no
 //! fault makes a reading that the sensor could not show.
 
-use crate::fault::sensor::{Noise, send_read_as};
+use crate::fault::sensor::{Noise, reader, send_read_as};
 use crate::fault::{Plan, Scope};
 use crate::link::{Link, LinkError};
 use agent_core::agent::Action;
 use agent_core::message::Observation;
 use problem::kit::sensor::Sensor;
 
-/// The link to `agent` with its sensor and with what is planned to be wrong with it; see [`Plan::stack`].
+/// The link to `agent` with its sensors, one for each field that it sees, and with what is planned to be
+/// wrong with it; see [`Plan::stack`].
 pub fn sensed<'l, L: Link + 'l>(
     plan: &Plan,
     agent: usize,
-    sensor: Sensor,
+    sensors: &'l [Sensor],
     fresh: impl Fn() -> L + Send + 'l,
 ) -> Box<dyn Link + 'l> {
     let link = plan.stack(agent, move || Readings {
         inner: fresh(),
-        sensor,
+        sensors,
         cells: Vec::new(),
     });
-    match sensor.noise {
-        0.0 => link,
-        std => {
+    let noises: Vec<f32> = sensors.iter().map(|sensor| sensor.noise as f32).collect();
+    match noises.iter().all(|&std| std == 0.0) {
+        true => link,
+        false => {
             let always = Scope::new(0, None, None);
-            Box::new(Noise::new(link, always, std as f32, plan.sensor_rng(agent)))
+            Box::new(Noise::new(link, always, noises, plan.sensor_rng(agent)))
         }
     }
 }
 
-/// Rounds and cuts what passes to what the sensor can show.
-struct Readings<L> {
+/// Rounds and cuts what passes to what the sensors can show.
+struct Readings<'s, L> {
     inner: L,
-    sensor: Sensor,
+    sensors: &'s [Sensor],
     cells: Vec<f32>,
 }
 
-impl<L: Link> Link for Readings<L> {
+impl<L: Link> Link for Readings<'_, L> {
     fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
-        let sensor = self.sensor;
-        send_read_as(&mut self.inner, observation, &mut self.cells, |z| {
-            sensor.reading(f64::from(z)) as f32
+        let sensors = self.sensors;
+        let reader = reader(&observation.patch, sensors.len());
+        send_read_as(&mut self.inner, observation, &mut self.cells, |cell, z| {
+            sensors[reader(cell)].reading(f64::from(z)) as f32
         })
     }
 
@@ -78,7 +81,8 @@ mod tests {
         };
         let log = Log::default();
         let probe = log.clone();
-        let mut link = sensed(&Plan::new(&faults, run), 0, sensor, move || probe.probe());
+        let sensors = [sensor];
+        let mut link = sensed(&Plan::new(&faults, run), 0, &sensors, move || probe.probe());
         for step in 0..2 {
             link.send(&observe(step, 0.5, cells)).unwrap();
         }

@@ -1,5 +1,5 @@
-//! What an agent is shown: the patch of field and target around its grid cell and, where its policy
-//! asks for one, a coarse picture of the whole.
+//! What an agent is shown: the patch of field and target around its grid cell and, where its policy asks for
+//! it, either a coarse picture of the whole or, of a problem with several fields, the windows on the others.
 
 use agent_core::message::{Overview, Patch, Samples, Span};
 use agent_core::policy::Policy;
@@ -16,7 +16,9 @@ pub struct View {
     pub window: usize,
     /// Whether the target is shown too; agents that steer to zero need none.
     pub target: bool,
-    /// Cells along each axis of a coarse picture of the whole domain; none where patches are all.
+    /// Cells along each axis of what comes with the patch; none where patches are all. Where a problem shows
+    /// its agents more than one field these are the others' windows ([`Problem::other_windows`]), and a
+    /// coarse picture of the whole domain elsewhere.
     pub wide: Option<[usize; 2]>,
 }
 
@@ -41,19 +43,32 @@ pub struct Eye {
     cells: [Vec<usize>; 2],
     field: Vec<f32>,
     target: Vec<f32>,
+    /// The same of the window on other fields, beyond a wall those of the last cell before it.
+    within: [Vec<usize>; 2],
+    /// The windows on other fields, one after the other.
+    other_fields: Vec<f32>,
+    other_targets: Vec<f32>,
 }
 
 impl Eye {
-    /// For agents with this view of a field with that many axes.
-    pub fn new(view: View, axes: usize) -> Self {
+    /// For agents of a problem with this view.
+    pub fn new(view: View, problem: &Problem) -> Self {
         let side = view.window + 2 * HALO;
-        let shape = [side, if axes == 2 { side } else { 1 }];
+        let shape = [side, if problem.sensors.axes == 2 { side } else { 1 }];
         let cells = shape[0] * shape[1];
+        let others = match problem.also_seen() {
+            [] => 0,
+            _ => view.wide.map_or(0, |[rows, columns]| rows * columns),
+        };
+        let of_target = |cells| vec![0.0; if view.target { cells } else { 0 }];
         Self {
             window: view.window,
             cells: shape.map(|n| vec![0; n]),
+            within: shape.map(|n| vec![0; n.saturating_sub(2 * HALO).max(1)]),
             field: vec![0.0; cells],
-            target: vec![0.0; if view.target { cells } else { 0 }],
+            target: of_target(cells),
+            other_fields: vec![0.0; others],
+            other_targets: of_target(others),
         }
     }
 
@@ -63,6 +78,9 @@ impl Eye {
     ///
     /// Cells beyond a wall hold the wall's value and are not `inside`: the agent leaves them out.
     /// On a torus there is no beyond.
+    ///
+    /// `field` and `target` are all that is seen on the sensors' grid, one after the other. Of the other
+    /// fields the patch has the window without what lies around it.
     pub fn look(
         &mut self,
         problem: &Problem,
@@ -78,35 +96,36 @@ impl Eye {
             let first = cell[axis] as isize - spacing * (self.window / 2 + HALO) as isize;
             inside[axis] = fill(&mut self.cells[axis], (grid, axis), first, spacing);
         }
-        // A line is one row of the cells along it.
-        let [first, second] = &self.cells;
-        let (rows, columns, stride) = match grid.axes {
-            1 => (&second[..], &first[..], grid.points[0]),
-            _ => (&first[..], &second[..], grid.points[1]),
-        };
-        // Neither beyond a wall nor around a torus.
-        let together = columns[0] + columns.len() == columns[columns.len() - 1] + 1;
-        let cut = |from: &[f32], into: &mut [f32]| {
-            for (line, &row) in into.chunks_exact_mut(columns.len()).zip(rows) {
-                let from = &from[row * stride..][..stride];
-                if together {
-                    line.copy_from_slice(&from[columns[0]..][..line.len()]);
-                    continue;
-                }
-                for (value, &column) in line.iter_mut().zip(columns) {
-                    *value = from[column];
+        cut(grid, field, &self.cells, &mut self.field);
+        if !self.target.is_empty() {
+            cut(grid, target, &self.cells, &mut self.target);
+        }
+        if !self.other_fields.is_empty() {
+            let axes = self.within.iter_mut().zip(&self.cells).zip(inside);
+            for ((within, cells), Span { first, last }) in axes.take(grid.axes) {
+                let ends = [first, last].map(usize::from);
+                for (k, cell) in within.iter_mut().enumerate() {
+                    *cell = cells[(k + HALO).clamp(ends[0], ends[1])];
                 }
             }
-        };
-        cut(field, &mut self.field);
-        if !self.target.is_empty() {
-            cut(target, &mut self.target);
+            for (from, into) in [
+                (field, &mut self.other_fields),
+                (target, &mut self.other_targets),
+            ] {
+                let windows = into.chunks_exact_mut(self.within.iter().map(Vec::len).product());
+                for (window, other) in windows.zip(from.chunks_exact(grid.len()).skip(1)) {
+                    cut(grid, other, &self.within, window);
+                }
+            }
         }
         Patch {
             field: Samples::new(&self.field),
             target: Samples::new(&self.target),
             inside,
-            wide: Overview::default(),
+            wide: Overview {
+                field: Samples::new(&self.other_fields),
+                target: Samples::new(&self.other_targets),
+            },
         }
     }
 }
@@ -124,9 +143,10 @@ pub struct Panorama {
 }
 
 impl Panorama {
-    /// For agents with this view.
-    pub fn new(view: View) -> Self {
-        let blocks = view.wide.unwrap_or([0; 2]);
+    /// For agents of a problem with this view.
+    pub fn new(view: View, problem: &Problem) -> Self {
+        let blocks = view.wide.filter(|_| problem.also_seen().is_empty());
+        let blocks = blocks.unwrap_or([0; 2]);
         let cells = blocks[0] * blocks[1];
         Self {
             blocks,
@@ -135,10 +155,15 @@ impl Panorama {
         }
     }
 
+    /// Whether there is one.
+    pub fn is_shown(&self) -> bool {
+        !self.field.is_empty()
+    }
+
     /// Takes the picture. The sensors' grid must be a multiple of the blocks along each axis, as
     /// [`PolicyFile::policy`](artifacts::policy_file::PolicyFile::policy) makes sure.
     pub fn take(&mut self, grid: &Grid, field: &[f32], target: &[f32]) {
-        if self.field.is_empty() {
+        if !self.is_shown() {
             return;
         }
         block_means(grid, self.blocks, field, &mut self.field);
@@ -147,11 +172,17 @@ impl Panorama {
         }
     }
 
-    /// The picture last taken; empty for agents without wide view.
-    pub fn overview(&self) -> Overview<'_> {
-        Overview {
-            field: Samples::new(&self.field),
-            target: Samples::new(&self.target),
+    /// The patch with the picture last taken, if there is one.
+    pub fn beside<'a>(&'a self, patch: Patch<'a>) -> Patch<'a> {
+        match self.is_shown() {
+            false => patch,
+            true => Patch {
+                wide: Overview {
+                    field: Samples::new(&self.field),
+                    target: Samples::new(&self.target),
+                },
+                ..patch
+            },
         }
     }
 }
@@ -170,11 +201,43 @@ fn block_means(grid: &Grid, blocks: [usize; 2], values: &[f32], means: &mut [f32
     }
 }
 
+/// The values of a field in these cells.
+fn cut(grid: &Grid, from: &[f32], cells: &[Vec<usize>; 2], into: &mut [f32]) {
+    // A line is one row of the cells along it.
+    let [first, second] = cells;
+    let (rows, columns, stride) = match grid.axes {
+        1 => (&second[..], &first[..], grid.points[0]),
+        _ => (&first[..], &second[..], grid.points[1]),
+    };
+    // Neither beyond a wall nor around a torus.
+    let together = columns[0] + columns.len() == columns[columns.len() - 1] + 1;
+    for (line, &row) in into.chunks_exact_mut(columns.len()).zip(rows) {
+        let from = &from[row * stride..][..stride];
+        if together {
+            line.copy_from_slice(&from[columns[0]..][..line.len()]);
+            continue;
+        }
+        for (value, &column) in line.iter_mut().zip(columns) {
+            *value = from[column];
+        }
+    }
+}
+
 /// Indices of the cells from `first` on, so many from one to the next, and which of them are inside the
 /// domain.
 fn fill(cells: &mut [usize], (grid, axis): (&Grid, usize), first: isize, spacing: isize) -> Span {
     let last = grid.points[axis] as isize - 1;
     let end = cells.len() as isize - 1;
+    // Most windows are nowhere near an end, and this is a good part of what a small swarm costs.
+    if first >= 0 && first + spacing * end <= last {
+        for (k, cell) in cells.iter_mut().enumerate() {
+            *cell = first as usize + k * spacing as usize;
+        }
+        return Span {
+            first: 0,
+            last: end as u16,
+        };
+    }
     for (k, cell) in (first..).step_by(spacing as usize).zip(cells) {
         *cell = match grid.edges[axis] {
             Edge::Wall => k.clamp(0, last),
@@ -206,13 +269,18 @@ mod tests {
             target: true,
             wide: None,
         };
-        let mut eye = Eye::new(view, 1);
+        let mut eye = Eye::new(view, &PROBLEM);
         let patch = eye.look(&PROBLEM, &field, &target, [x, 0.0]);
         (
             patch.field.iter().collect(),
             patch.target.iter().collect(),
             patch.inside[0],
         )
+    }
+
+    /// The patch of a window without cells.
+    fn nothing() -> Patch<'static> {
+        Patch::line(&[], &[], Span::default())
     }
 
     fn cells(range: std::ops::Range<i32>) -> Vec<f32> {
@@ -246,7 +314,7 @@ mod tests {
             target: false,
             wide: None,
         };
-        let mut eye = Eye::new(view, 1);
+        let mut eye = Eye::new(view, &PROBLEM);
         let field = vec![1.0; 100];
         let patch = eye.look(&PROBLEM, &field, &field, [0.5, 0.0]);
         // c = 49, patch starts at 49 − 201 = −152.
@@ -270,7 +338,7 @@ mod tests {
             wide: None,
         };
         let field: Vec<f32> = (0..100).map(|j| j as f32).collect();
-        let mut eye = Eye::new(view, 1);
+        let mut eye = Eye::new(view, &PROBLEM);
         let mut look = |cell: f32| {
             let patch = eye.look(&problem, &field, &[], [(cell + 0.5) / 99.0, 0.0]);
             let seen: Vec<f32> = patch.field.iter().collect();
@@ -307,7 +375,7 @@ mod tests {
             target: false,
             wide: None,
         };
-        let mut eye = Eye::new(view, 2);
+        let mut eye = Eye::new(view, &problem);
         let patch = eye.look(&problem, &field, &[], [5.5, 0.5]);
         let rows = [3, 4, 5, 0]; // 5 − 2 ..= 5 + 1
         let columns = [3, 4, 0, 1]; // 0 − 2 ..= 0 + 1
@@ -331,10 +399,10 @@ mod tests {
             target: true,
             wide: Some([2, 3]),
         };
-        let mut panorama = Panorama::new(view);
+        let mut panorama = Panorama::new(view, &PROBLEM);
         panorama.take(&grid, &field, &target);
         let expected = [5.5, 7.5, 9.5, 25.5, 27.5, 29.5];
-        let Overview { field, target } = panorama.overview();
+        let Overview { field, target } = panorama.beside(nothing()).wide;
         assert!(field.iter().eq(expected));
         assert!(target.iter().eq(expected.map(|z| -z)));
     }
@@ -346,8 +414,8 @@ mod tests {
             target: true,
             wide: None,
         };
-        let mut panorama = Panorama::new(view);
+        let mut panorama = Panorama::new(view, &PROBLEM);
         panorama.take(&PROBLEM.sensors, &[1.0; 100], &[1.0; 100]);
-        assert_eq!(panorama.overview(), Overview::default());
+        assert_eq!(panorama.beside(nothing()), nothing());
     }
 }

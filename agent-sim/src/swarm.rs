@@ -5,7 +5,7 @@ use crate::fault::Clock;
 use crate::link::{Link, LinkError};
 use crate::sense::{Eye, Panorama, View};
 use agent_core::agent::{Action, Mode};
-use agent_core::message::{Observation, Patch};
+use agent_core::message::Observation;
 use problem::actuate::Kernel;
 use problem::grid::Edge;
 use problem::{Drives, Problem};
@@ -140,7 +140,7 @@ impl<L: Link> Swarm<L> {
         let cells = problem.components() * problem.grid.len();
         let groups = (0..links.len().div_ceil(group_size))
             .map(|_| Group {
-                eye: Eye::new(view, problem.sensors.axes),
+                eye: Eye::new(view, problem),
                 kernel: Kernel::new(problem),
                 force: vec![0.0; cells],
                 due: Vec::new(),
@@ -155,7 +155,7 @@ impl<L: Link> Swarm<L> {
             links,
             positions,
             schedules: None,
-            panorama: Panorama::new(view),
+            panorama: Panorama::new(view, problem),
             groups,
             group_size,
             lost: Vec::new(),
@@ -187,13 +187,13 @@ impl<L: Link> Swarm<L> {
     /// Shows every agent that is due its patch.
     ///
     /// `field` and `target` are the whole truth in the precision and at the spacing that agents'
-    /// sensors have; each agent gets its own patch of them, a coarse picture of the whole if its
-    /// policy asks for one, and nothing else.
+    /// sensors have, of all fields that they see; each agent gets its own patch of them, a coarse picture
+    /// of the whole if its policy asks for one, and nothing else.
     pub fn show(&mut self, field: &[f32], target: &[f32], now_us: u64) {
         let (problem, size, count) = (&self.problem, self.group_size, self.groups.len());
         let period_us = problem.control_interval * 1e6;
         self.panorama.take(&problem.sensors, field, target);
-        let wide = self.panorama.overview();
+        let panorama = &self.panorama;
         let mut common = Vec::new();
         let schedules = self.schedules.as_mut().unwrap_or(&mut common);
         let schedules = schedules.chunks_mut(size);
@@ -214,13 +214,11 @@ impl<L: Link> Swarm<L> {
                 // Sent to all before any is heard: nodes at the end of a wire work at the same time.
                 for i in (0..positions.len()).filter(|i| is_due(&group.due, *i)) {
                     let place = positions[i].map(|x| x as f32);
+                    let patch = group.eye.look(problem, field, target, place);
                     let observation = Observation {
                         now_us,
                         position: place,
-                        patch: Patch {
-                            wide,
-                            ..group.eye.look(problem, field, target, place)
-                        },
+                        patch: panorama.beside(patch),
                     };
                     if let Err(error) = links[i].send(&observation) {
                         group.lost.push((index * size + i, error));
@@ -275,11 +273,16 @@ impl<L: Link> Swarm<L> {
                 }
             },
         );
-        force.fill(0.0);
-        for group in &mut self.groups {
+        match self.groups.first() {
+            Some(group) => force.copy_from_slice(&group.force),
+            None => force.fill(0.0),
+        }
+        for group in self.groups.iter().skip(1) {
             for (total, part) in force.iter_mut().zip(&group.force) {
                 *total += part;
             }
+        }
+        for group in &mut self.groups {
             self.lost.append(&mut group.lost);
         }
     }

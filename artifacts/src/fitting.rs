@@ -35,7 +35,8 @@ pub fn header(problem: &Problem, window: usize) -> Header<'static> {
             channels: channels.iter().copied().collect(),
             samples: window as u16,
             error_limit: problem.kit.map_or(ERROR_LIMIT, error_limit),
-            wide: None,
+            wide: (problem.other_windows(window))
+                .map(|cells| cells.map(|n| u8::try_from(n).unwrap_or(u8::MAX))),
         },
         limits: Limits {
             force: limit(problem.actuation.force_max),
@@ -58,8 +59,11 @@ pub fn header(problem: &Problem, window: usize) -> Header<'static> {
     }
 }
 
-/// Of a described field some times as far as the file expects any.
+/// Of described fields some times as far as the file expects any that is seen.
 fn error_limit(kit: &Kit) -> f32 {
-    let [low, high] = kit.described[kit.seen].range;
-    (8.0 * (high - low)) as f32
+    let extent = |k: usize| {
+        let [low, high] = kit.described[k].range;
+        high - low
+    };
+    (8.0 * kit.all_seen().map(extent).fold(0.0, f64::max)) as f32
 }

@@ -97,19 +97,34 @@ pub enum PolicyFileError {
         /// The problem to be run.
         problem: &'static str,
     },
-    /// A policy for windows whose cells are another way apart.
+    /// A policy for windows whose cells are another way apart, or on other fields.
     #[error(
         "the policy {origin} was trained for windows as in {found}, not in {needed}, where the number behind \
-         the slash is how many grid points their cells are apart (1 without); give [sensors] that spacing, \
-         or train it again"
+         the slash is how many grid points their cells are apart (1 without), and names behind a plus are \
+         fields that agents see besides; give [sensors] that spacing and those fields, or train it again"
     )]
-    OtherSpacing {
+    OtherWindows {
         /// Where it comes from.
         origin: String,
         /// What it was trained for.
         found: String,
         /// What it is to run on.
         needed: &'static str,
+    },
+    /// A policy that reads something else than the windows on the other fields.
+    #[error(
+        "the policy {origin} reads {found:?} values beside its window, where {problem} has windows of {needed:?} \
+         on the fields that agents see besides; train it again"
+    )]
+    OtherCells {
+        /// Where it comes from.
+        origin: String,
+        /// Rows and columns in its header.
+        found: [u8; 2],
+        /// Those of the windows.
+        needed: [usize; 2],
+        /// What it says it is for.
+        problem: &'static str,
     },
     /// A policy for a field with another number of axes.
     #[error(
@@ -358,9 +373,9 @@ impl PolicyFile {
         let header = policy.header();
         let (found, needed) = (header.problem.as_str(), problem.seen_as());
         if found != needed {
-            let plain = |name: &str| name.split('/').next().unwrap_or_default().to_owned();
-            return Err(match plain(found) == problem.name {
-                true => PolicyFileError::OtherSpacing {
+            let plain = |name: &str| name.split(['/', '+']).next().map(str::to_owned);
+            return Err(match plain(found).as_deref() == Some(problem.name) {
+                true => PolicyFileError::OtherWindows {
                     origin: origin(),
                     found: found.to_owned(),
                     needed,
@@ -381,7 +396,17 @@ impl PolicyFile {
                 axes: sensors.axes,
             });
         }
-        let blocks = header.sensing.wide.unwrap_or([1, 1]);
+        let wide = header.sensing.wide;
+        let others = problem.other_windows(header.sensing.window.into());
+        if others.is_some() && others != wide.map(|cells| cells.map(usize::from)) {
+            return Err(PolicyFileError::OtherCells {
+                origin: origin(),
+                found: wide.unwrap_or_default(),
+                needed: others.unwrap_or_default(),
+                problem: needed,
+            });
+        }
+        let blocks = wide.filter(|_| others.is_none()).unwrap_or([1, 1]);
         let divides = |(points, blocks): (&usize, u8)| points.is_multiple_of(usize::from(blocks));
         if !sensors.points.iter().zip(blocks).all(divides) {
             return Err(PolicyFileError::UnevenBlocks {

@@ -675,6 +675,29 @@ impl Problem {
         self.kit.map_or(0, |kit| kit.seen)
     }
 
+    /// Which of the fields they see besides, through windows of the same cells. Policies read these in the
+    /// place of a coarse picture of the whole.
+    pub fn also_seen(&self) -> &'static [usize] {
+        self.kit.map_or(&[], |kit| &kit.also_seen)
+    }
+
+    /// The parts of such values that stand for the fields which agents see, in the order in which they do.
+    pub fn all_seen<'a, T>(&self, state: &'a [T]) -> impl Iterator<Item = &'a [T]> {
+        let points = state.len() / self.fields();
+        let fields = std::iter::once(self.seen_field()).chain(self.also_seen().iter().copied());
+        fields.map(move |field| &state[field * points..][..points])
+    }
+
+    /// How policies are told the windows on fields that are seen besides: rows of all of them, one after the
+    /// other, and columns. None where there are no such fields.
+    pub fn other_windows(&self, window: usize) -> Option<[usize; 2]> {
+        let columns = if self.grid.axes == 1 { 1 } else { window };
+        match self.also_seen().len() {
+            0 => None,
+            others => Some([others * window, columns]),
+        }
+    }
+
     /// Which of the forcing's components an agent's force goes to.
     pub fn driven_field(&self) -> usize {
         self.kit.map_or(0, |kit| kit.driven)

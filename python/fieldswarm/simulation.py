@@ -89,7 +89,8 @@ class Simulation:
             faults: such as "crash,fraction=0.3,at=0.5"; `agent-sim faults` lists them.
             steps: of the episode, of which faults' times are shares; the problem's if not given.
             window: cells that agents see along an axis; as published if not given.
-            wide: cells of a coarse picture of the whole field, for policies that ask for one.
+            wide: cells of a coarse picture of the whole field, for policies that ask for one; where agents see
+                several fields the others' windows are shown in its place, one after the other.
             policy: shows agents what this one asks for, in place of `window` and `wide`: then
                 `policy.agents(n).act(simulation.observation)` are actions.
             plant: computes the field in place of the built-in solver; see `fieldswarm.plant`.

@@ -116,14 +116,20 @@ impl<'a> Rows<'a> {
     /// there since the agent came to it, unless everything is `new`.
     fn write(&mut self, run: &Run, look: &Look, new: bool) {
         let room = self.heard.len();
+        let [each_seen, each_place] = [self.seen.len(), self.position.len()].map(|all| all / room);
         for agent in 0..run.agents {
             run.puppets.sight(agent, |sight| {
-                let seen = own(self.seen, agent, room);
-                let (seen_errors, seen_waves) = seen.split_at_mut(look.cells);
+                let seen = &mut self.seen[agent * each_seen..][..each_seen];
+                let (seen_errors, rest) = seen.split_at_mut(look.cells);
+                let (others, seen_waves) = rest.split_at_mut(look.others);
                 errors(sight, look.window, seen_errors);
+                for (k, error) in others.iter_mut().enumerate() {
+                    let target = sight.wide_target.get(k).copied().unwrap_or(0.0);
+                    *error = sight.wide_field[k] - target;
+                }
                 let (here, there) = (
                     &sight.position[..look.axes],
-                    own(self.position, agent, room),
+                    &mut self.position[agent * each_place..][..each_place],
                 );
                 if new || here != there {
                     there.copy_from_slice(here);
@@ -141,7 +147,7 @@ impl<'a> Rows<'a> {
             *heard = snapshot.step == 0 || deed.heard();
         }
         self.error.fill(snapshot.error);
-        self.recorded.fill(run.puppets.score().final_error);
+        self.recorded.fill(run.puppets.recorded());
     }
 
     /// Writes all that an agent saw, as it is.
@@ -161,6 +167,8 @@ struct Look {
     window: usize,
     /// Of the window, along all axes.
     cells: usize,
+    /// Of the windows on other fields.
+    others: usize,
     axes: usize,
     frequencies: Vec<f32>,
     corners: [[f64; 2]; 2],
@@ -180,6 +188,9 @@ fn room<T: Element>(py: Python<'_>, shape: &[usize]) -> Py<PyArrayDyn<T>> {
 /// Takes what belongs to the first `count` of `all` away from a slice.
 fn first<'a, T>(slice: &mut &'a mut [T], count: usize, all: usize) -> &'a mut [T] {
     let whole = std::mem::take(slice);
+    if whole.is_empty() {
+        return whole;
+    }
     let (first, rest) = whole.split_at_mut(whole.len() / all * count);
     *slice = rest;
     first
@@ -383,7 +394,11 @@ fn in_use(error: numpy::BorrowError) -> PyErr {
 fn orders(given: ArrayView2<'_, f32>, full: Order) -> impl Iterator<Item = Order> {
     let forces = usize::from(full.force > 0.0);
     (0..given.nrows()).map(move |agent| {
-        let number = |k: usize| given.get([agent, k]).copied().unwrap_or(0.0);
+        let row = given.row(agent);
+        let number = |k: usize| {
+            let found = row.to_slice().map_or_else(|| row.get(k), |row| row.get(k));
+            found.copied().unwrap_or(0.0)
+        };
         let [along, across] = full.velocity;
         Order {
             force: if forces == 1 {
@@ -418,10 +433,11 @@ impl Batch {
                 "a batch of 0 environments shows nothing; give 1 or more",
             ));
         }
+        let window = window.unwrap_or(problem.sensing.window);
         let view = View {
-            window: window.unwrap_or(problem.sensing.window),
+            window,
             target: problem.tracking,
-            wide,
+            wide: wide.or_else(|| problem.other_windows(window)),
         };
         let steps = steps.unwrap_or(problem.horizon);
         let stage = Stage {
@@ -441,7 +457,9 @@ impl Batch {
         let axes = problem.grid.axes;
         let side = view.window + 2 * HALO;
         let cells = view.window.pow(axes as u32);
-        let features = cells + 2 * axes * frequencies.len();
+        let others = problem.other_windows(window);
+        let others = others.map_or(0, |[rows, columns]| rows * columns);
+        let features = cells + others + 2 * axes * frequencies.len();
         // What nobody asked for takes no room, and no time to be written.
         let shape = |shown: bool, rest: &[usize]| match shown && patches {
             true => [&[envs, agents][..], rest].concat(),
@@ -464,6 +482,7 @@ impl Batch {
         let look = Look {
             window: view.window,
             cells,
+            others,
             axes,
             frequencies,
             corners: problem.reach,
@@ -561,11 +580,10 @@ impl Batch {
             )));
         }
         let given = given.as_array();
-        let finite = |value: &f32| value.is_finite();
-        // In whatever order they lie in memory.
+        // In whatever order they lie in memory, and without a way out: many at once.
         let all_finite = match given.as_slice_memory_order() {
-            Some(numbers) => numbers.iter().all(finite),
-            None => given.iter().all(finite),
+            Some(numbers) => numbers.iter().fold(true, |all, n| all & n.is_finite()),
+            None => given.iter().all(|value| value.is_finite()),
         };
         if !all_finite {
             self.check_finite(given)?;
@@ -696,8 +714,8 @@ impl Batch {
         self.order_len()
     }
 
-    /// What a network reads: field minus target in agents' windows, as they make it of what they see, and
-    /// behind that sin(π f s), axis after axis, and cos(π f s) for the frequencies, with s the position scaled
+    /// What a network reads: field minus target in agents' windows, as they make it of what they see, of
+    /// several fields one after the other, and behind that sin(π f s), axis after axis, and cos(π f s) for the frequencies, with s the position scaled
     /// to 0..1: (envs, agents, features).
     #[getter]
     fn seen<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f32>> {
@@ -728,7 +746,8 @@ impl Batch {
         self.arrays.position.bind(py).clone()
     }
 
-    /// The coarse picture of the whole field: (envs, agents, rows[, columns]); empty without one.
+    /// The coarse picture of the whole field, or where agents see several fields the others' windows, one
+    /// after the other: (envs, agents, rows[, columns]); empty without either.
     #[getter]
     fn wide_field<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDyn<f32>> {
         self.arrays.wide_field.bind(py).clone()

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import fieldswarm
-from fieldswarm import Problem, Simulation, _native
+from fieldswarm import Problem, Simulation, _native, build
+from fieldswarm.envs import SwarmEnv
 
 FIELDS = Path(__file__).parents[2] / "examples/fields"
 
@@ -62,10 +63,33 @@ def test_the_same_seed_gives_the_same_bits():
 def test_files_describe_problems_too(tmp_path):
     simulation = Simulation(str(FIELDS / "excitable-tissue.toml"), steps=2)
     simulation.step()
-    # Two fields, of which agents see one.
+    # Two fields, both of which agents see.
     assert simulation.problem.fields == 2 and simulation.field.shape[0] == 2
     with pytest.raises(ValueError, match=r"line\.toml: it cannot be read"):
         Problem(str(tmp_path / "line.toml"))
+
+
+def test_agents_may_see_several_fields():
+    path = FIELDS / "excitable-tissue.toml"
+    design = build.deeponet(str(path), branch=[8], trunk=[4], head=[6])
+    rng = np.random.default_rng(1)
+    policy = design.policy({name: rng.normal(size=shape) for name, shape in design.shapes.items()})
+    simulation = Simulation(str(path), steps=3, policy=policy)
+    agents = policy.agents(36)
+    for _ in range(3):
+        # The windows of 12 by 12 without the halo, at the walls too.
+        both, seen = simulation.field, simulation.observation
+        assert seen["wide_field"].shape == (36, 12, 12)
+        middle = 14
+        for field, patch in (both[0], seen["field"][middle, 1:-1, 1:-1]), (both[1], seen["wide_field"][middle]):
+            windows = np.lib.stride_tricks.sliding_window_view(field, (12, 12))
+            assert (windows.astype(np.float32) == patch).all(axis=(2, 3)).any()
+        simulation.step(agents.act(simulation.observation))
+    env = SwarmEnv(str(path), frequencies=[], steps=2)
+    observations, _ = env.reset(seed=1)
+    assert observations["agent_0"].shape == (2 * 144,)
+    with pytest.raises(ValueError, match="see several fields"):
+        Simulation(str(path), wide=(41, 41))
 
 
 def test_problems_pickle_and_have_forms():

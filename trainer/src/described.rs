@@ -22,11 +22,21 @@ pub fn entry(problem: &'static Problem) -> &'static Entry {
     }))
 }
 
+/// What errors of a field are about: a fraction of what is possible.
+fn scale(kit: &Kit, field: usize) -> f64 {
+    let [low, high] = kit.described[field].range;
+    0.25 * (high - low)
+}
+
+/// Factors that make features of order one of the fields that agents see besides.
+pub fn other_gains(problem: &Problem) -> Vec<f64> {
+    let gain = |kit: &'static Kit| kit.also_seen.iter().map(|&field| 1.0 / scale(kit, field));
+    problem.kit.into_iter().flat_map(gain).collect()
+}
+
 /// The usual settings in the units of the file, and what it says itself.
 fn settings(problem: &Problem, kit: &Kit) -> Settings {
-    let [low, high] = kit.described[kit.seen].range;
-    // Errors are a fraction of what is possible; features are to be of order one.
-    let scale = 0.25 * (high - low);
+    let scale = scale(kit, kit.seen);
     let (force, length) = (problem.actuation.force_max, problem.grid.extent(0));
     let training = &kit.training;
     let per_square = |weight: f64, unit: f64| weight / (unit * unit);
@@ -57,7 +67,7 @@ fn settings(problem: &Problem, kit: &Kit) -> Settings {
         batch,
         horizon: training.horizon,
         deaths: [losses, lost, 0.7],
-        noise: [kit.sensor.noise, 0.0],
+        noise: [kit.sensors[0].noise, 0.0],
         steps,
         quick: Quick {
             steps: (steps / 4).max(1),

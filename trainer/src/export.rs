@@ -166,7 +166,7 @@ pub fn thaw(policy: &Policy, problem: &Problem, config: &PolicyConfig) -> Result
 
 /// The network of a policy, to [`thaw`] it: one of two layers each, as this trainer makes them. What its
 /// inputs are multiplied with is in its weights.
-pub fn config(policy: &Policy) -> Result<PolicyConfig> {
+pub fn config(policy: &Policy, problem: &Problem) -> Result<PolicyConfig> {
     let Header {
         sensing, network, ..
     } = policy.header();
@@ -175,12 +175,14 @@ pub fn config(policy: &Policy) -> Result<PolicyConfig> {
         _ => Err(anyhow!("its layers are others than this trainer makes")),
     };
     let (axes, memory) = (usize::from(sensing.axes), network.remembered());
+    let others = vec![1.0; problem.also_seen().len()];
     let sight = Sight {
         window: usize::from(sensing.window),
         error_gain: 1.0,
         slope_gain: 1.0,
-        wide: sensing.wide.map(|cells| cells.map(usize::from)),
+        wide: (sensing.wide.filter(|_| others.is_empty())).map(|cells| cells.map(usize::from)),
         wide_gain: 1.0,
+        others,
     };
     let [fuse, outputs] = widths(&network.head)?;
     let shape = Shape {
@@ -213,7 +215,7 @@ fn header(problem: &Problem, config: &PolicyConfig, training: Training) -> Resul
     let usual = fitting::header(problem, sight.window);
     Ok(Header {
         sensing: Sensing {
-            wide: sight.wide.map(|cells| cells.map(|n| n as u8)),
+            wide: (sight.wide.map(|cells| cells.map(|n| n as u8))).or(usual.sensing.wide),
             ..usual.sensing
         },
         network: Network {
@@ -274,7 +276,7 @@ mod tests {
         let blob = blob(&PROBLEM, &config, &parameters, training).unwrap();
         let file = PolicyFile::new(&blob, "fresh".to_owned());
         let policy = file.policy(&PROBLEM).unwrap();
-        let found = super::config(&policy).unwrap();
+        let found = super::config(&policy, &PROBLEM).unwrap();
         config.shape.rests = false;
         assert_eq!(found.shape, config.shape);
         let thawed = thaw(&policy, &PROBLEM, &found).unwrap();

@@ -15,7 +15,7 @@ use crate::adjoint::real::Real;
 use crate::loss::{Score, TERMS, means, shares};
 use crate::policy::{GAIN, LEAK, PolicyConfig, Shape};
 use crate::rollout::{Rollout, RolloutError, Terms};
-use crate::trial::{Trial, noise};
+use crate::trial::{OtherNoise, Trial, noise};
 use problem::kit::sensor::Sensor;
 use problem::{Change, Course, Drives, Episode, NotImplemented, Problem};
 use rayon::prelude::*;
@@ -41,8 +41,10 @@ pub struct HostLoop<T: Real = f32> {
     actuators: Actuators<T>,
     field: Steps<T>,
     score: Score<T>,
-    /// What agents read the field with, where that is not the field itself.
-    sensor: Option<Sensor>,
+    /// What agents read fields with, each where that is not the field itself.
+    sensors: Vec<Option<Sensor>>,
+    /// Standard deviations of the noise on other fields that are seen.
+    noises: Vec<OtherNoise>,
     /// Largest change of a force in a step, where actuators are slow.
     change: Option<T>,
     /// Traces of finished backward passes, to be written again.
@@ -277,7 +279,13 @@ impl<T: Real> HostLoop<T> {
             change: Some(problem.force_change())
                 .filter(|change| change.is_finite())
                 .map(T::of),
-            sensor: (problem.kit.map(|kit| kit.sensor)).filter(|sensor| !sensor.is_faithful()),
+            sensors: match problem.kit {
+                None => vec![None],
+                Some(kit) => (kit.sensors.iter().copied())
+                    .map(|sensor| Some(sensor).filter(|sensor| !sensor.is_faithful()))
+                    .collect(),
+            },
+            noises: OtherNoise::of(problem),
             spare: Mutex::default(),
         })
     }
@@ -677,16 +685,20 @@ impl<T: Real> HostLoop<T> {
         let n = self.problem.state_len();
         let (axes, features, inputs) = (self.shape.axes, self.shape.features, self.shape.inputs());
         for (e, trial) in trials.iter().enumerate() {
-            let target = self.problem.seen(scripts[e].target(step, &mut s.target));
-            let seen = self.problem.seen(&field[e * n..][..n]);
+            let (state, aim) = (&field[e * n..][..n], scripts[e].target(step, &mut s.target));
+            let (seen, target) = (self.problem.seen(state), self.problem.seen(aim));
             difference(seen, target, &mut s.scene.error);
-            disturb(trial, step, &mut s.scene.error);
+            disturb(trial, trial.sensor_noise, step, &mut s.scene.error);
             self.eyes.survey(&mut s.scene);
-            if let Some(sensor) = &self.sensor {
+            if let Some(sensor) = &self.sensors[0] {
                 // The coarse view's cells are readings as the window's are, of means.
                 self.eyes.means(target, &mut s.coarse_target);
                 read(sensor, &s.coarse_target, &mut s.scene.coarse);
                 read(sensor, target, &mut s.scene.error);
+            }
+            self.others(trial, step, state, aim, &mut s.scene.others);
+            for (cells, sensor, target) in self.other_sensors(aim) {
+                read(sensor, target, &mut s.scene.others[cells]);
             }
             self.eyes.slopes(&mut s.scene);
             let seen = now.input[rows.of_episode(e, inputs)].chunks_exact_mut(inputs);
@@ -696,6 +708,36 @@ impl<T: Real> HostLoop<T> {
                     .observe(&s.scene, self.cell(at), &mut seen[..features]);
             }
         }
+    }
+
+    /// What reaches the sensors of the fields that agents see besides.
+    fn others(&self, trial: &Trial, step: usize, state: &[T], aim: &[T], others: &mut [T]) {
+        let n = self.problem.grid.len();
+        let fields = self.problem.also_seen().iter().zip(&self.noises);
+        let errors = others.chunks_exact_mut(n);
+        for (k, ((field, noise), error)) in fields.zip(errors).enumerate() {
+            let at = field * n;
+            difference(&state[at..][..n], &aim[at..][..n], error);
+            // Behind the numbers that the first field's noise is made of.
+            disturb(
+                trial,
+                noise.in_trial(trial),
+                (k + 1) * self.horizon + step,
+                error,
+            );
+        }
+    }
+
+    /// Those of them that sensors do not show as they are: where they stand, and what they should be.
+    fn other_sensors<'a>(
+        &'a self,
+        aim: &'a [T],
+    ) -> impl Iterator<Item = (Range<usize>, &'a Sensor, &'a [T])> {
+        let n = self.problem.grid.len();
+        let sensors = self.sensors[1..].iter().zip(self.problem.also_seen());
+        sensors.enumerate().filter_map(move |(k, (sensor, field))| {
+            Some((k * n..(k + 1) * n, sensor.as_ref()?, &aim[field * n..][..n]))
+        })
     }
 
     /// What the network makes of it.
@@ -1177,22 +1219,34 @@ impl<T: Real> HostLoop<T> {
                     .observe_adjoint(&g_seen[..features], self.cell(at), &mut s.g_scene);
             }
             self.eyes.slopes_adjoint(&mut s.g_scene);
-            if let Some(sensor) = &self.sensor {
-                let target = group.scripts[e].target(step, &mut s.target);
-                let target = self.problem.seen(target);
-                let seen = self.problem.seen(&field[e * n..][..n]);
+            let (trial, state) = (&group.trials[e], &field[e * n..][..n]);
+            let aim = group.scripts[e].target(step, &mut s.target);
+            if let Some(sensor) = &self.sensors[0] {
+                let (seen, target) = (self.problem.seen(state), self.problem.seen(aim));
                 difference(seen, target, &mut s.scene.error);
-                disturb(&group.trials[e], step, &mut s.scene.error);
+                disturb(trial, trial.sensor_noise, step, &mut s.scene.error);
                 self.eyes.survey(&mut s.scene);
                 self.eyes.means(target, &mut s.coarse_target);
                 let (seen, g) = (&s.scene, &mut s.g_scene);
                 read_adjoint(sensor, &s.coarse_target, &seen.coarse, &mut g.coarse);
                 read_adjoint(sensor, target, &seen.error, &mut g.error);
             }
+            self.others(trial, step, state, aim, &mut s.scene.others);
+            for (cells, sensor, target) in self.other_sensors(aim) {
+                let seen = &s.scene.others[cells.clone()];
+                read_adjoint(sensor, target, seen, &mut s.g_scene.others[cells]);
+            }
             self.eyes.survey_adjoint(&mut s.g_scene);
-            let first = e * n + self.problem.seen_field() * self.problem.grid.len();
-            for (g, &seen) in s.g_field[first..].iter_mut().zip(&s.g_scene.error) {
-                *g += seen;
+            let cells = self.problem.grid.len();
+            let pulls = std::iter::once(&s.g_scene.error[..]);
+            let pulls = pulls.chain(s.g_scene.others.chunks_exact(cells));
+            let fields = std::iter::once(self.problem.seen_field());
+            let fields = fields.chain(self.problem.also_seen().iter().copied());
+            for (field, pull) in fields.zip(pulls) {
+                let g_field = &mut s.g_field[e * n + field * cells..];
+                for (g, &seen) in g_field.iter_mut().zip(pull) {
+                    *g += seen;
+                }
             }
         }
     }
@@ -1315,12 +1369,12 @@ fn moved<T: Real>(from: T, to: T, change: T) -> T {
     }
 }
 
-/// Adds sensor noise to what agents see.
-fn disturb<T: Real>(trial: &Trial, step: usize, error: &mut [T]) {
-    if trial.sensor_noise > 0.0 {
+/// Adds sensor noise of a standard deviation to what agents see of a field; every step has its own.
+fn disturb<T: Real>(trial: &Trial, deviation: f64, step: usize, error: &mut [T]) {
+    if deviation > 0.0 {
         let first = (step * error.len()) as u64;
         for (index, error) in (first..).zip(error) {
-            *error += T::of(trial.sensor_noise * noise(trial.noise_seed, index));
+            *error += T::of(deviation * noise(trial.noise_seed, index));
         }
     }
 }

@@ -40,10 +40,14 @@ pub fn describe(file: &PolicyFile, entries: &Entries) -> Result<String> {
         ),
     )?;
     if let Some([rows, columns]) = sensing.wide {
-        line(
-            "wide view",
-            format!("{rows} × {columns} cells of the whole domain"),
-        )?;
+        let others: Vec<&str> = header.problem.as_str().split('+').skip(1).collect();
+        match others[..] {
+            [] => {
+                let cells = format!("{rows} × {columns} cells of the whole domain");
+                line("wide view", cells)?;
+            }
+            _ => line("besides", format!("{} in such windows", others.join(", ")))?,
+        }
     }
     let network = &header.network;
     let activation = |activation| match activation {

@@ -164,14 +164,17 @@ pub struct Sight {
     pub wide: Option<[usize; 2]>,
     /// Factor of the coarse view's errors.
     pub wide_gain: f64,
+    /// Factors of the errors of fields that are seen besides, of each those in a window of the same cells.
+    /// They stand in the place of the coarse view, which there is none of then.
+    pub others: Vec<f64>,
 }
 
 impl Sight {
     /// Values of the window, all channels.
     pub fn local(&self, axes: usize) -> usize {
         match axes {
-            1 => 2 * self.window,
-            _ => self.window * self.window,
+            1 => 2 * self.cells(axes),
+            _ => self.cells(axes),
         }
     }
 
@@ -180,9 +183,14 @@ impl Sight {
         self.wide.map_or(0, |[a, b]| a * b)
     }
 
+    /// Cells of the window.
+    pub fn cells(&self, axes: usize) -> usize {
+        self.window.pow(axes as u32)
+    }
+
     /// Values the branch reads.
     pub fn features(&self, axes: usize) -> usize {
-        self.local(axes) + self.coarse()
+        self.local(axes) + self.coarse() + self.others.len() * self.cells(axes)
     }
 
     /// The factor of each value.
@@ -192,7 +200,9 @@ impl Sight {
             1 => repeat(self.error_gain, self.window).chain(repeat(self.slope_gain, self.window)),
             _ => repeat(self.error_gain, self.local(axes)).chain(repeat(0.0, 0)),
         };
-        local.chain(repeat(self.wide_gain, self.coarse())).collect()
+        let others = (self.others.iter()).flat_map(|&gain| repeat(gain, self.cells(axes)));
+        let coarse = repeat(self.wide_gain, self.coarse());
+        local.chain(coarse).chain(others).collect()
     }
 }
 

@@ -6,6 +6,7 @@
 //! published effort weights hold the final error far above what is reachable; here the end counts
 //! more and the effort less.
 
+use crate::described;
 use crate::learn::{Hardening, Schedule, TrainConfig};
 use crate::loss::{self, TERMS, Term};
 use crate::policy::{PolicyConfig, Sight};
@@ -173,6 +174,7 @@ impl Settings {
             slope_gain,
             wide: self.wide,
             wide_gain,
+            others: described::other_gains(problem),
         };
         let mut weights = [0.0; TERMS];
         for &(term, weight) in self.weights {
@@ -246,6 +248,7 @@ impl Settings {
             slope_gain: 1.0,
             wide: None,
             wide_gain: 0.0,
+            others: vec![1.0; problem.also_seen().len()],
         };
         Recipe {
             policy: PolicyConfig::new(problem, sight),

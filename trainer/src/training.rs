@@ -12,7 +12,7 @@ use crate::ranks::Ranks;
 use crate::recipe::{Preset, Recipe};
 use crate::run::{Existing, TrainingRun};
 use crate::swarm::Size;
-use agent_core::policy::MAX_MEMORY;
+use agent_core::policy::{MAX_MEMORY, MAX_WIDTH};
 use anyhow::{Context, Result, bail, ensure};
 use artifacts::policy_file::PolicyFile;
 use clap::ValueEnum;
@@ -307,6 +307,13 @@ impl Options {
         if let Some(memory) = self.memory {
             shape.memory = memory;
         }
+        let inputs = shape.inputs();
+        ensure!(
+            inputs <= MAX_WIDTH,
+            "agents with a window of {} cells would read {inputs} values, more than the {MAX_WIDTH} that a policy can; \
+             give a smaller --window",
+            sight.window
+        );
         if self.rests {
             *shape = shape.clone().resting();
         }

@@ -1,6 +1,7 @@
 //! One training episode: the task, and what befalls the swarm on the way.
 
 use problem::coefficient::Coefficients;
+use problem::kit::sensor::Sensor;
 use problem::{Episode, Problem};
 
 /// An episode and the conditions it is run under.
@@ -56,6 +57,38 @@ pub(crate) fn noise(seed: u64, index: u64) -> f64 {
     let sum: u64 = (0..4).map(|k| (bits >> (16 * k)) & 0xffff).sum();
     // Each has mean (2¹⁶ − 1)/2 and a variance of 2³²/12.
     (sum as f64 - 2.0 * 65535.0) / (65536.0 / 3f64.sqrt())
+}
+
+/// The noise on a field that is seen besides the first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum OtherNoise {
+    /// The same in every episode, where there is none on the first.
+    Always(f64),
+    /// So many times that on the first, which episodes draw.
+    Times(f64),
+}
+
+impl OtherNoise {
+    /// Of each such field.
+    pub(crate) fn of(problem: &Problem) -> Vec<Self> {
+        let sensors = problem.kit.map_or(&[][..], |kit| &kit.sensors);
+        let Some((first, others)) = sensors.split_first() else {
+            return Vec::new();
+        };
+        let of = |sensor: &Sensor| match first.noise {
+            0.0 => Self::Always(sensor.noise),
+            first => Self::Times(sensor.noise / first),
+        };
+        others.iter().map(of).collect()
+    }
+
+    /// Its standard deviation in an episode.
+    pub(crate) fn in_trial(self, trial: &Trial) -> f64 {
+        match self {
+            Self::Always(deviation) => deviation,
+            Self::Times(share) => share * trial.sensor_noise,
+        }
+    }
 }
 
 #[cfg(test)]

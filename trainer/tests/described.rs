@@ -408,7 +408,13 @@ impl Pen {
         }
         let seen = self.any(self.names);
         let window = self.count(1, 6);
-        _ = writeln!(text, "[sensors]\nfield = \"{seen}\"\nwindow = {window}");
+        // In every third file those behind it too.
+        let besides = match self.names.iter().position(|name| *name == seen) {
+            Some(k) if self.number.is_multiple_of(3) => &self.names[k + 1..],
+            _ => &[],
+        };
+        let seen = [&[seen], besides].concat();
+        _ = writeln!(text, "[sensors]\nfield = {seen:?}\nwindow = {window}");
         if self.chance(0.3) {
             // What fits the smallest grid beside the widest window.
             let spacing = self.count(2, 3).min(7 / (window + 1));
@@ -422,7 +428,9 @@ impl Pen {
             _ = writeln!(text, "range = [{low}, {high}]");
         }
         if self.chance(0.15) {
-            _ = writeln!(text, "quantisation = {}", self.between(0.01, 0.2));
+            let step = self.between(0.01, 0.2);
+            let steps: Vec<f64> = (1..).zip(&seen).map(|(k, _)| step / f64::from(k)).collect();
+            _ = writeln!(text, "quantisation = {steps:?}");
         }
     }
 
@@ -602,13 +610,14 @@ fn most_drawn_files_describe_problems_and_refusals_name_the_place() {
         ("keep-out", has(&|p| !p.keep_out.is_empty())),
         (
             "limited sensors",
-            has(&|p| p.kit.unwrap().sensor.range[0].is_finite()),
+            has(&|p| p.kit.unwrap().sensors[0].range[0].is_finite()),
         ),
         ("spaced windows", has(&|p| p.sensing.spacing > 1)),
         (
             "sensors in steps",
-            has(&|p| p.kit.unwrap().sensor.quantisation > 0.0),
+            has(&|p| p.kit.unwrap().sensors[0].quantisation > 0.0),
         ),
+        ("several fields seen", has(&|p| !p.also_seen().is_empty())),
         (
             "edges in time",
             has(&|p| kit::system::System::of(p).edges_change()),
@@ -847,7 +856,7 @@ fn the_gradient_of_closed_loops_is_their_slope() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     let (mut judged, mut bent) = (0, Vec::new());
     // Stairs have no slope that a difference finds.
-    let smooth = |p: &&&Problem| p.kit.unwrap().sensor.quantisation == 0.0;
+    let smooth = |p: &&&Problem| p.kit.unwrap().sensors[0].quantisation == 0.0;
     for problem in DRAWN.problems.iter().filter(smooth).step_by(8) {
         let spreads = (problem.coefficients.iter())
             .map(|c| {
@@ -1024,7 +1033,7 @@ fn what_kernels_have_no_form_of_is_refused_by_name() {
     for problem in &DRAWN.problems {
         let kit = problem.kit.unwrap();
         let [along, across] = problem.grid.edges;
-        let special = !kit.sensor.is_faithful()
+        let special = !kit.sensors[0].is_faithful()
             || kit.rate.is_finite()
             || kit.has_influence()
             || problem.grid.axes == 2 && along != across

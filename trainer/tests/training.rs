@@ -201,6 +201,11 @@ fn refusals_say_what_and_what_to_do() {
         (&["train", "heat-1d", "--batch", "0"], &["--batch"]),
         (&["train", "heat-1d", "--lr", "-1"], &["--lr"]),
         (&["train", "heat-1d", "--agents", "0"], &["--agents"]),
+        // A policy that nobody could export after hours.
+        (
+            &["train", "heat-2d", "--window", "64", "--memory", "2"],
+            &["4098 values", "4096", "--window"],
+        ),
         (
             &["train", "heat-1d", "--physics", "nu=0.4..0.1"],
             &["--physics", "nu=0.4..0.1", "nu=0.0025..0.01"],
@@ -525,7 +530,7 @@ fn tiny() -> trainer::recipe::Recipe {
 /// add a file of the new one. `WRITE_GOLDEN=1 cargo test -p trainer` writes it.
 #[test]
 fn checkpoints_of_this_format_are_read_for_ever() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-6.training");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-7.training");
     let engine = Engine::Host(Device::flex());
     if std::env::var_os("WRITE_GOLDEN").is_some() {
         let folder = tempfile::tempdir().unwrap();
@@ -609,11 +614,11 @@ fn hunted_scenarios_are_trained_with() {
 /// Formats of earlier versions are named, not called damaged.
 #[test]
 fn checkpoints_of_older_formats_are_named_by_their_number() {
-    for format in [2, 3, 4, 5] {
+    for format in [2, 3, 4, 5, 6] {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join(format!("tests/golden/format-{format}.training"));
         let message = Checkpoint::load(&golden).unwrap_err().to_string();
-        let expected = format!("format {format}, this trainer reads 6");
+        let expected = format!("format {format}, this trainer reads 7");
         assert!(message.contains(&expected), "{message}");
         assert!(message.contains("--from"), "{message}");
     }
@@ -654,7 +659,7 @@ fn mutants(good: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 }
 
 fn small_checkpoint() -> (tempfile::TempDir, std::path::PathBuf) {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-6.training");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-7.training");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("latest");
     std::fs::copy(golden, &path).unwrap();

@@ -1,6 +1,6 @@
 //! Faults of what an agent senses. The target and the position are not sensed with the field and
-//! stay right. The coarse picture of the whole is sensed as the patch is: its cells get the same
-//! noise, offset and gaps, drawn for each agent by itself, and freeze with it.
+//! stay right. A coarse picture of the whole, or the windows on other fields, are sensed as the patch is:
+//! their cells get the same noise, offset and gaps, drawn for each agent by itself, and freeze with it.
 
 use super::{Act, Descriptor, Group, Parameter, Presence, Range, Scope, Sort, When, Whom, percent};
 use crate::link::{Link, LinkError};
@@ -11,18 +11,19 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-/// Sends `observation` with other readings of the field, which `read` makes of the true ones;
-/// `cells` is working memory.
+/// Sends `observation` with other readings of the field, which `read` makes of the true ones and which of
+/// them it is, those of the patch first; `cells` is working memory.
 pub(crate) fn send_read_as(
     inner: &mut impl Link,
     observation: &Observation<'_>,
     cells: &mut Vec<f32>,
-    read: impl FnMut(f32) -> f32,
+    mut read: impl FnMut(usize, f32) -> f32,
 ) -> Result<(), LinkError> {
     let patch = observation.patch;
     let wide = patch.wide;
     cells.clear();
-    cells.extend(patch.field.iter().chain(wide.field.iter()).map(read));
+    let readings = patch.field.iter().chain(wide.field.iter()).enumerate();
+    cells.extend(readings.map(|(cell, z)| read(cell, z)));
     let (near, far) = cells.split_at(patch.field.len());
     inner.send(&Observation {
         patch: Patch {
@@ -35,6 +36,17 @@ pub(crate) fn send_read_as(
         },
         ..*observation
     })
+}
+
+/// Which of an agent's sensors reads each cell of an observation: the only one, or of several the first
+/// that of the patch and the others those of the windows behind it, which are equally large.
+pub(crate) fn reader(patch: &Patch<'_>, sensors: usize) -> impl Fn(usize) -> usize {
+    let (near, far) = (patch.field.len(), patch.wide.field.len());
+    let each = far.checked_div(sensors.saturating_sub(1)).unwrap_or(0);
+    move |cell| match (cell.checked_sub(near), each) {
+        (Some(behind), 1..) => (1 + behind / each).min(sensors - 1),
+        _ => 0,
+    }
 }
 
 /// Gaussian noise on every sensed cell.
@@ -53,7 +65,7 @@ pub static NOISE: Descriptor = Descriptor {
     caption: |fault| format!("sense with noise of {}", fault.what.number("std")),
     act: Act::Link(|link, hit| {
         let std = hit.what.number("std") as f32;
-        Box::new(Noise::new(link, hit.scope, std, hit.rng.clone()))
+        Box::new(Noise::new(link, hit.scope, vec![std], hit.rng.clone()))
     }),
 };
 
@@ -61,18 +73,20 @@ pub static NOISE: Descriptor = Descriptor {
 pub struct Noise<L> {
     inner: L,
     scope: Scope,
-    std: f32,
+    /// Of each of an agent's sensors, or of all alike.
+    stds: Vec<f32>,
     rng: ChaCha8Rng,
     cells: Vec<f32>,
 }
 
 impl<L> Noise<L> {
-    /// `inner`, shown cells with noise of standard deviation `std` while `scope` holds.
-    pub fn new(inner: L, scope: Scope, std: f32, rng: ChaCha8Rng) -> Self {
+    /// `inner`, shown cells with noise of these standard deviations while `scope` holds: one for all, or
+    /// one for each of its sensors.
+    pub fn new(inner: L, scope: Scope, stds: Vec<f32>, rng: ChaCha8Rng) -> Self {
         Self {
             inner,
             scope,
-            std,
+            stds,
             rng,
             cells: Vec::new(),
         }
@@ -84,10 +98,11 @@ impl<L: Link> Link for Noise<L> {
         if !self.scope.covers(observation) {
             return self.inner.send(observation);
         }
-        let (rng, std) = (&mut self.rng, self.std);
-        send_read_as(&mut self.inner, observation, &mut self.cells, |z| {
+        let (rng, stds) = (&mut self.rng, &self.stds);
+        let reader = reader(&observation.patch, stds.len());
+        send_read_as(&mut self.inner, observation, &mut self.cells, |cell, z| {
             let noise: f32 = StandardNormal.sample(rng);
-            z + std * noise
+            z + stds[reader(cell)] * noise
         })
     }
 
@@ -142,7 +157,9 @@ impl<L: Link> Link for SensorBias<L> {
             return self.inner.send(observation);
         }
         let value = self.value;
-        send_read_as(&mut self.inner, observation, &mut self.cells, |z| z + value)
+        send_read_as(&mut self.inner, observation, &mut self.cells, |_, z| {
+            z + value
+        })
     }
 
     fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
@@ -193,12 +210,15 @@ impl<L: Link> Link for Dropout<L> {
             return self.inner.send(observation);
         }
         let (rng, p) = (&mut self.rng, self.p);
-        send_read_as(&mut self.inner, observation, &mut self.cells, |z| {
-            match rng.random::<f64>() < p {
+        send_read_as(
+            &mut self.inner,
+            observation,
+            &mut self.cells,
+            |_, z| match rng.random::<f64>() < p {
                 true => f32::NAN,
                 false => z,
-            }
-        })
+            },
+        )
     }
 
     fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
@@ -274,7 +294,7 @@ mod tests {
     #[test]
     fn noise_has_no_mean_and_the_asked_for_deviation() {
         let log = Log::default();
-        let mut link = Noise::new(log.probe(), steps(0, 9), 0.5, rng(1));
+        let mut link = Noise::new(log.probe(), steps(0, 9), vec![0.5], rng(1));
         link.send(&observe(0, 0.5, &[3.0; 10_000])).unwrap();
         let seen = &log.all()[0].field;
         let mean = seen.iter().map(|&z| f64::from(z)).sum::<f64>() / 1e4;
@@ -287,7 +307,10 @@ mod tests {
     fn noise_comes_again_with_its_seed_and_stays_within_its_time() {
         let seen = |seed| {
             let log = Log::default();
-            drive(&mut Noise::new(log.probe(), steps(1, 3), 0.1, rng(seed)), 4);
+            drive(
+                &mut Noise::new(log.probe(), steps(1, 3), vec![0.1], rng(seed)),
+                4,
+            );
             log.all()
         };
         let one = seen(1);
@@ -354,7 +377,7 @@ mod tests {
         let log = Log::default();
         type Wrap = fn(crate::fault::probe::Probe) -> Box<dyn Link>;
         let wrappers: [Wrap; 4] = [
-            |probe| Box::new(Noise::new(probe, steps(1, 3), 0.1, rng(1))),
+            |probe| Box::new(Noise::new(probe, steps(1, 3), vec![0.1], rng(1))),
             |probe| Box::new(SensorBias::new(probe, steps(1, 3), -2.0)),
             |probe| Box::new(Dropout::new(probe, steps(1, 3), 1.0, rng(1))),
             |probe| Box::new(Freeze::new(probe, steps(1, 3))),

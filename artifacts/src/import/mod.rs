@@ -205,7 +205,7 @@ fn made(
         return Err(ImportError::Window { window });
     }
     let mut description = Description::of(&fitting::header(problem, window), FORMAT);
-    description.sensing.wide = assumed.wide;
+    description.sensing.wide = assumed.wide.or(description.sensing.wide);
     description.network = Network {
         convolutions: layers.convolutions,
         flatten: policy::Norm::None,

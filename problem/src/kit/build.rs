@@ -4,7 +4,7 @@
 use super::domain::{BOX_SIDES, Domain, Mask};
 use super::episode::{Form, Generator, Push, Wander};
 use super::expression::{Expression, Scratch};
-use super::file::{self, Cut, Drawn, File, Number, Said};
+use super::file::{self, Cut, Drawn, File, Number, OneOrEach, Said};
 use super::keep_out::Stand;
 use super::places::{Places, is_inside};
 use super::sensor::Sensor;
@@ -50,6 +50,8 @@ const MOST_DISCS: usize = 4;
 /// The smallest disc, as a share of the farthest coordinate: below, rounding would lead into it.
 const LEAST_DISC: f64 = 1e-3;
 const MOST_FEATURES: usize = 4096;
+/// Rows of the windows on the fields that agents see besides: a blob tells them in a byte.
+const MOST_OTHERS: usize = 255;
 const MOST_MEMORY: usize = 16;
 /// Most goals one after the other: training keeps all of every episode of a batch.
 const MOST_GOALS: usize = 32;
@@ -153,20 +155,13 @@ impl Builder<'_> {
             return Err(self.wrong(file.time.steps.span(), what));
         }
         let length = interval * steps as f64;
-        let named = |said: &Option<Said<String>>, usual: usize| -> Checked<usize> {
-            let Some(said) = said else { return Ok(usual) };
-            let found = names.iter().position(|name| name == said.get_ref());
-            found.ok_or_else(|| {
-                let what = format!(
-                    "there is no field '{}'; there is: {}",
-                    said.get_ref(),
-                    names.join(", ")
-                );
-                self.wrong(said.span(), what)
-            })
+        let named = |said: &Option<Said<String>>, usual: usize| match said {
+            None => Ok(usual),
+            Some(said) => self.field_named(said.get_ref(), &names, said.span()),
         };
         let driven = named(&file.actuators.field, 0)?;
-        let seen = named(&file.sensors.field, driven)?;
+        let all_seen = self.seen(&file.sensors, &names, driven)?;
+        let seen = all_seen[0];
         let ranges = self.ranges(&file, &names, &grid, length)?;
         let mut described = Vec::new();
         for (k, name) in names.iter().enumerate() {
@@ -217,7 +212,7 @@ impl Builder<'_> {
             })
             .collect::<Checked<Vec<_>>>()?;
         let elsewhere = self.not_negative(&file.score.elsewhere, 1.0, "score.elsewhere")?;
-        let sensor = self.sensor(&file.sensors)?;
+        let sensors = self.sensors(&file.sensors, all_seen.len())?;
         let from = match &file.score.from {
             None => 0,
             Some(said) => match *said.get_ref() {
@@ -234,10 +229,16 @@ impl Builder<'_> {
         };
         let sensing = self.window(&file.sensors, &grid)?;
         let window = sensing.window;
-        let features = [2 * window, window * window][grid.axes - 1];
-        if features + MOST_MEMORY > MOST_FEATURES {
+        let cells = window.pow(grid.axes as u32);
+        let others = all_seen.len() - 1;
+        let features = [2 * cells, cells][grid.axes - 1] + others * cells;
+        if features + MOST_MEMORY > MOST_FEATURES || others * window > MOST_OTHERS {
             let what = format!(
-                "a window of {window} has {features} values, more than an agent can read; take a smaller one, or a coarser grid"
+                "a window of {window}{} has {features} values, more than an agent can read; take a smaller one, or a coarser grid",
+                match others {
+                    0 => String::new(),
+                    _ => format!(" on {} fields", others + 1),
+                }
             );
             return Err(self.wrong(file.sensors.window.span(), what));
         }
@@ -252,10 +253,11 @@ impl Builder<'_> {
         let agents = places.count();
         let kit: &'static Kit = Box::leak(Box::new(Kit {
             path: self.path.to_owned(),
-            seen_as: self.seen_as(&file, &sensing)?,
+            seen_as: self.seen_as(&file, &sensing, all_seen[1..].iter().map(|&k| &names[k]))?,
             units: [self.unit(&file.domain.unit)?, self.unit(&file.time.unit)?],
             described,
             seen,
+            also_seen: all_seen[1..].to_vec(),
             driven,
             cuts,
             mask,
@@ -263,7 +265,7 @@ impl Builder<'_> {
             influence,
             kept_out,
             scheme: file.time.scheme,
-            sensor,
+            sensors,
             training,
             constants,
             coefficients: (file.coefficients.iter())
@@ -476,13 +478,52 @@ impl Builder<'_> {
         Ok(sensing)
     }
 
-    /// What policies say that they are for. No name of a file has a slash in it.
-    fn seen_as(&self, file: &File, sensing: &Sensing) -> Checked<&'static str> {
+    /// Which field that is.
+    fn field_named(&self, name: &str, names: &[String], at: Range<usize>) -> Checked<usize> {
+        let found = names.iter().position(|known| known == name);
+        found.ok_or_else(|| {
+            let known = names.join(", ");
+            self.wrong(at, format!("there is no field '{name}'; there is: {known}"))
+        })
+    }
+
+    /// The fields that agents see, each once.
+    fn seen(&self, said: &file::Sensors, names: &[String], usual: usize) -> Checked<Vec<usize>> {
+        let Some(said) = &said.field else {
+            return Ok(vec![usual]);
+        };
+        let mut seen = Vec::new();
+        for name in said.get_ref().all() {
+            let field = self.field_named(name, names, said.span())?;
+            if seen.contains(&field) {
+                return Err(self.wrong(said.span(), format!("'{name}' is seen twice")));
+            }
+            seen.push(field);
+        }
+        match seen.is_empty() {
+            false => Ok(seen),
+            true => {
+                let what = "agents see at least one field; name it, or leave this out";
+                Err(self.wrong(said.span(), what))
+            }
+        }
+    }
+
+    /// What policies say that they are for. No name of a file has a slash or a plus in it.
+    fn seen_as<'n>(
+        &self,
+        file: &File,
+        sensing: &Sensing,
+        others: impl Iterator<Item = &'n String>,
+    ) -> Checked<&'static str> {
         let name = file.name.get_ref();
-        let seen_as = match sensing.spacing {
+        let mut seen_as = match sensing.spacing {
             1 => name.clone(),
             spacing => format!("{name}/{spacing}"),
         };
+        for other in others {
+            seen_as = seen_as + "+" + other;
+        }
         match seen_as.len() <= LONGEST_NAME {
             true => Ok(leaked(&seen_as)),
             false => {
@@ -494,25 +535,56 @@ impl Builder<'_> {
         }
     }
 
-    fn sensor(&self, said: &file::Sensors) -> Checked<Sensor> {
-        let range = match &said.range {
-            None => [f64::NEG_INFINITY, f64::INFINITY],
-            Some(range) => {
-                let [low, high] = *range.get_ref();
-                if !(low < high && [low, high].iter().all(|end| (*end as f32).is_finite())) {
-                    let what = format!("a sensor's range is [least, most], not [{low}, {high}]");
-                    return Err(self.wrong(range.span(), what));
-                }
-                [low, high]
+    /// What agents read so many fields with.
+    fn sensors(&self, said: &file::Sensors, fields: usize) -> Checked<Vec<Sensor>> {
+        let mut sensors = vec![Sensor::PLAIN; fields];
+        self.each(&said.range, &mut sensors, |sensor, &[low, high]| {
+            sensor.range = [low, high];
+            let holds = low < high && [low, high].iter().all(|end| (*end as f32).is_finite());
+            (!holds).then(|| format!("a sensor's range is [least, most], not [{low}, {high}]"))
+        })?;
+        self.each(&said.noise, &mut sensors, |sensor, &noise| {
+            sensor.noise = noise;
+            let holds = noise >= 0.0 && noise.is_finite();
+            (!holds).then(|| format!("sensors.noise must be zero or positive, not {noise}"))
+        })?;
+        self.each(&said.quantisation, &mut sensors, |sensor, &step| {
+            sensor.quantisation = step;
+            let holds = step > 0.0 && step.is_finite();
+            (!holds).then(|| format!("sensors.quantisation must be positive, not {step}"))
+        })?;
+        Ok(sensors)
+    }
+
+    /// Tells every sensor what was said of it, or of all; `tell` says what is wrong with that.
+    fn each<T>(
+        &self,
+        said: &Option<Said<OneOrEach<T>>>,
+        sensors: &mut [Sensor],
+        tell: impl Fn(&mut Sensor, &T) -> Option<String>,
+    ) -> Checked<()> {
+        let Some(said) = said else { return Ok(()) };
+        let all = said.get_ref().all();
+        let one = matches!(said.get_ref(), OneOrEach::One(_));
+        if !one && all.len() != sensors.len() {
+            let what = format!(
+                "agents see {} {}, and this is about {}; write it once, or once for each",
+                sensors.len(),
+                if sensors.len() == 1 {
+                    "field"
+                } else {
+                    "fields"
+                },
+                all.len()
+            );
+            return Err(self.wrong(said.span(), what));
+        }
+        for (sensor, value) in sensors.iter_mut().zip(all.iter().cycle()) {
+            if let Some(what) = tell(sensor, value) {
+                return Err(self.wrong(said.span(), what));
             }
-        };
-        let quantisation = &said.quantisation;
-        Ok(Sensor {
-            noise: self.not_negative(&said.noise, 0.0, "sensors.noise")?,
-            quantisation: (quantisation.as_ref())
-                .map_or(Ok(0.0), |step| self.positive(step, "sensors.quantisation"))?,
-            range,
-        })
+        }
+        Ok(())
     }
 
     fn feedback(&self, file: &File) -> Checked<Option<Proportional>> {

@@ -164,7 +164,7 @@ pub struct Field {
     /// What the target becomes in the course of an episode, one after the other.
     #[serde(default)]
     pub goal: Goals,
-    /// How much its errors count beside other fields'; 1 for the one that agents see, 0 for others.
+    /// How much its errors count beside other fields'; 1 for the one that agents see first, 0 for others.
     pub weight: Option<Said<f64>>,
 }
 
@@ -381,18 +381,41 @@ pub enum Places {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sensors {
-    /// The field they see; that which the actuators act on unless said.
-    pub field: Option<Said<String>>,
+    /// The field they see, or several; that which the actuators act on unless said.
+    pub field: Option<Said<OneOrEach<String>>>,
     /// Grid points of the window around an agent, along each axis.
     pub window: Said<usize>,
     /// How many grid points it goes on from one of them to the next; 1 unless said.
     pub spacing: Option<Said<usize>>,
     /// Standard deviation of noise on every reading.
-    pub noise: Option<Said<f64>>,
+    pub noise: Option<Said<OneOrEach<f64>>>,
     /// Distance of two readings beside each other.
-    pub quantisation: Option<Said<f64>>,
+    pub quantisation: Option<Said<OneOrEach<f64>>>,
     /// The least and the largest reading.
-    pub range: Option<Said<[f64; 2]>>,
+    pub range: Option<Said<OneOrEach<[f64; 2]>>>,
+}
+
+/// Something about the fields that agents see: of the one or of all alike, or of each in a list.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "write it once, or in a list one for each field that is seen"
+)]
+pub enum OneOrEach<T> {
+    /// Once.
+    One(T),
+    /// In the order in which they are seen.
+    Each(Vec<T>),
+}
+
+impl<T> OneOrEach<T> {
+    /// What was written.
+    pub fn all(&self) -> &[T] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Each(all) => all,
+        }
+    }
 }
 
 /// Something else that acts on a field.

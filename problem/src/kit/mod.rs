@@ -51,8 +51,10 @@ pub struct Kit {
     pub units: [String; 2],
     /// The fields, in order.
     pub described: Vec<Described>,
-    /// Which of them agents see.
+    /// Which of them agents see, and are judged by unless the file says otherwise.
     pub seen: usize,
+    /// Which of them they see besides, through a window of the same cells.
+    pub also_seen: Vec<usize>,
     /// Which of them agents act on.
     pub driven: usize,
     /// Names and shapes of what is cut out.
@@ -68,8 +70,8 @@ pub struct Kit {
     /// What mobile agents keep out of, by name, with the discs that stand for it; none of a cut-out for
     /// which there are too few.
     pub kept_out: Vec<(String, Option<Stand>)>,
-    /// What agents read the field with.
-    pub sensor: Sensor,
+    /// What agents read the fields with: the one that they see, then each that they see besides.
+    pub sensors: Vec<Sensor>,
     /// How it is trained, where not as usual.
     pub training: Training,
     /// Values of coefficients that have no range, by their place among an expression's variables; those
@@ -187,6 +189,11 @@ impl Kit {
     /// Number of fields.
     pub fn fields(&self) -> usize {
         self.described.len()
+    }
+
+    /// All fields that agents see, in the order of their sensors.
+    pub fn all_seen(&self) -> impl Iterator<Item = usize> + '_ {
+        std::iter::once(self.seen).chain(self.also_seen.iter().copied())
     }
 
     /// What each actuator does per unit of force at every node of the problem's grid, where that was

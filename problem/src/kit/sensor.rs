@@ -12,9 +12,16 @@ pub struct Sensor {
 }
 
 impl Sensor {
+    /// One that shows the field as it is.
+    pub const PLAIN: Self = Self {
+        noise: 0.0,
+        quantisation: 0.0,
+        range: [f64::NEG_INFINITY, f64::INFINITY],
+    };
+
     /// Whether it shows the field as it is, but for noise.
     pub fn is_faithful(&self) -> bool {
-        self.quantisation == 0.0 && self.range == [f64::NEG_INFINITY, f64::INFINITY]
+        self.quantisation == Self::PLAIN.quantisation && self.range == Self::PLAIN.range
     }
 
     /// What it shows of a value that has its noise already. Rounded first, then cut: the ends of the range

@@ -519,6 +519,31 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
             32,
             &["sensors.quantisation"],
         ),
+        (
+            end,
+            "window = 4\nfield = [\"u\", \"w\"]",
+            32,
+            &["no field 'w'", "there is: u"],
+        ),
+        (
+            end,
+            "window = 4\nfield = [\"u\", \"u\"]",
+            32,
+            &["'u' is seen twice"],
+        ),
+        (end, "window = 4\nfield = []", 32, &["at least one field"]),
+        (
+            end,
+            "window = 4\nnoise = [0.1, 0.2]",
+            32,
+            &["see 1 field", "about 2", "once for each"],
+        ),
+        (
+            end,
+            "window = 4\nrange = [[0, 1], [1]]",
+            32,
+            &["in a list one for each field"],
+        ),
         (end, "window = 4\n[training]\nbatch = 0", 32, &["batch = 1"]),
         // Tori.
         (
@@ -555,6 +580,37 @@ fn policies_for_spaced_windows_are_called_so() {
     let long = "name-of-just-thirty-two-letters.".replace('.', "-");
     let refused = apart.replace("\"plate\"", &format!("\"{long}\""));
     assert_refused(&refused, 1, &["/2'", "longer than 32 letters"]);
+}
+
+/// The plate with another field, whose agents see both.
+fn with_humidity(sensors: &str) -> String {
+    let other = "[fields.h]\nunit = \"1\"\nrange = [0, 4]\n\n[actuators]\nfield = \"u\"";
+    with("window = 4", &format!("window = 4\n{sensors}")).replace("[actuators]", other)
+}
+
+#[test]
+fn policies_that_see_several_fields_are_called_so_and_each_has_its_sensor() {
+    let both = with_humidity("field = [\"u\", \"h\"]\nnoise = [0.1, 0.2]\nquantisation = 0.5");
+    let problem = load(&both).unwrap();
+    let kit = problem.kit.unwrap();
+    assert_eq!(problem.seen_as(), "plate+h");
+    assert_eq!(problem.other_windows(4), Some([4, 4]));
+    let noises: Vec<f64> = kit.sensors.iter().map(|sensor| sensor.noise).collect();
+    assert_eq!(noises, [0.1, 0.2]);
+    assert!(kit.sensors.iter().all(|sensor| sensor.quantisation == 0.5));
+    // By name h comes first; what is seen first counts.
+    let state = [1, 2];
+    let seen: Vec<&[i32]> = problem.all_seen(&state).collect();
+    assert_eq!(seen, [[2], [1]]);
+    let weights = problem.weights().unwrap();
+    let (humidity, temperature) = weights.split_at(weights.len() / 2);
+    assert!(humidity.iter().all(|weight| *weight == 0.0));
+    assert!(temperature.iter().any(|weight| *weight > 0.0));
+
+    let apart = load(&with_humidity("field = [\"h\", \"u\"]\nspacing = 2")).unwrap();
+    assert_eq!(apart.seen_as(), "plate/2+u");
+    let one = load(&with_humidity("field = [\"h\"]")).unwrap();
+    assert_eq!((one.seen_as(), one.other_windows(4)), ("plate", None));
 }
 
 /// u_t = −1000 u: two steps of 1/1000 in an interval of 1/100 are five times too long.

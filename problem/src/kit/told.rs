@@ -148,7 +148,7 @@ impl Kit {
         let (field, [length, time]) = (&self.described[k], &self.units);
         let mut lines = Vec::new();
         let marks: Vec<&str> = [
-            (k == self.seen, "agents see it"),
+            (self.all_seen().any(|seen| seen == k), "agents see it"),
             (k == self.driven, "agents act on it"),
             (field.clipped, "cut to its range"),
         ]
@@ -259,11 +259,14 @@ impl Kit {
         let unit = &self.described[self.driven].unit;
         let sensing = &problem.sensing;
         let points = (sensing.window * sensing.spacing) as f64;
+        let seen: Vec<&str> = (self.all_seen())
+            .map(|k| self.described[k].name.as_str())
+            .collect();
         let sees: Vec<String> = (0..problem.grid.axes)
             .map(|axis| short(points * problem.grid.spacing(axis)))
             .collect();
         format!(
-            "{} {}; each pushes by up to ±{} {unit}/{time}{}{}, and sees {} points{}, {} {length}, around it",
+            "{} {}; each pushes by up to ±{} {unit}/{time}{}{}, and sees {} points{}, {} {length}, around it{}",
             problem.agents,
             match actuation.velocity_max {
                 0.0 => "that stay where they are".to_owned(),
@@ -291,6 +294,10 @@ impl Kit {
                 spacing => format!(", {spacing} of the grid's from one to the next"),
             },
             sees.join(" × "),
+            match seen[..] {
+                [_] => String::new(),
+                _ => format!(", of {}", seen.join(" and ")),
+            },
         )
     }
 
@@ -319,16 +326,29 @@ impl Kit {
 
     /// What is not exact about what agents see.
     fn told_readings(&self) -> Option<String> {
-        let (sensor, unit) = (&self.sensor, &self.described[self.seen].unit);
         let mut all = Vec::new();
-        if sensor.noise > 0.0 {
-            all.push(format!("noise of {} {unit}", short(sensor.noise)));
-        }
-        if sensor.quantisation > 0.0 {
-            all.push(format!("steps of {} {unit}", short(sensor.quantisation)));
-        }
-        if sensor.range.iter().all(|end| end.is_finite()) {
-            all.push(format!("readings from {} {unit}", span(sensor.range)));
+        for (sensor, k) in self.sensors.iter().zip(self.all_seen()) {
+            let name = &self.described[k].name;
+            let first = all.len();
+            if sensor.noise > 0.0 {
+                all.push(format!(
+                    "noise of {}",
+                    self.with_unit(&short(sensor.noise), k)
+                ));
+            }
+            if sensor.quantisation > 0.0 {
+                let step = short(sensor.quantisation);
+                all.push(format!("steps of {}", self.with_unit(&step, k)));
+            }
+            if sensor.range.iter().all(|end| end.is_finite()) {
+                all.push(format!(
+                    "readings from {}",
+                    self.with_unit(&span(sensor.range), k)
+                ));
+            }
+            if let (Some(told), 2..) = (all.get_mut(first), self.sensors.len()) {
+                *told = format!("{name} with {told}");
+            }
         }
         (!all.is_empty()).then(|| all.join(", "))
     }

@@ -317,7 +317,7 @@ fn both_closed_loops_make_the_same_error_of_described_fields() {
 }
 
 /// Two plates, a line and a ring, with what sensors and goals can be.
-const SEEN: [(&str, &str, Option<[usize; 2]>); 4] = [
+const SEEN: [(&str, &str, Option<[usize; 2]>); 6] = [
     (
         "[domain]\nunit = \"m\"\nsize = [1, 2]\ngrid = [12, 24]\n",
         "places = { lattice = [2, 3] }\nspeed = 0.5\n[sensors]\nwindow = 4\nspacing = 2\n",
@@ -339,10 +339,26 @@ const SEEN: [(&str, &str, Option<[usize; 2]>); 4] = [
         "places = { lattice = [4] }\n[sensors]\nwindow = 7\nspacing = 4\n[fields.u.edges]\nall = \"periodic\"\n",
         None,
     ),
+    // Several fields, each with a sensor of its own; not in the order of the file.
+    (
+        "[domain]\nunit = \"m\"\nsize = [1, 2]\ngrid = [12, 24]\n",
+        "field = \"u\"\nplaces = { lattice = [2, 3] }\nspeed = 0.5
+[sensors]\nfield = [\"w\", \"u\", \"v\"]\nwindow = 4\nspacing = 2\nquantisation = [0.02, 0.1, 0.3]\nrange = [[-0.2, 1], [-0.5, 0.5], [-1, 1]]
+[fields.v]\nunit = \"1\"\nrange = [-2, 2]\ninitial = \"sin(3*x)\"\nreaction = \"5*(u - v)\"
+[fields.w]\nunit = \"1\"\nrange = [-2, 2]\ndiffusion = 0.01\nreaction = \"5*(u*v - w)\"\ntarget = \"0.3*y\"\n",
+        None,
+    ),
+    (
+        "[domain]\nunit = \"m\"\nsize = [2]\ngrid = [40]\n",
+        "places = { lattice = [4] }\n[sensors]\nfield = [\"u\", \"v\"]\nwindow = 7
+[fields.v]\nunit = \"1\"\nrange = [-2, 2]\nreaction = \"5*(u - v)\"\ntarget = \"0.2*x\"\n",
+        None,
+    ),
 ];
 
 /// The same where files say what agents see and what targets become, with networks that nothing was taught:
-/// windows with cells apart, at walls and around rings, a coarse view, goals one after the other.
+/// windows with cells apart, at walls and around rings, a coarse view, several fields, goals one after the
+/// other.
 #[test]
 fn both_closed_loops_show_agents_the_same_of_described_fields() {
     let folder = tempfile::tempdir().unwrap();
@@ -400,6 +416,7 @@ goal = [{{ field = 0.4, at = 0.1, over = 0.2 }}, {{ field = \"-0.4*x\", at = [0.
         }
         // A blob has no other place for it than its problem's name.
         let near = text.replace("spacing = ", "# spacing = ");
+        let near = near.replace("[\"u\", \"v\"]", "\"u\"");
         if near != text {
             std::fs::write(&path, near).unwrap();
             let near = problem::kit::load(&path).unwrap();

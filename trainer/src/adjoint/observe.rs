@@ -1,5 +1,5 @@
-//! What an agent sees: the error to the target in a window around its cell, on a line its slope
-//! too, and perhaps a coarse view of the whole domain.
+//! What an agent sees: the error to the target in a window around its cell, on a line its slope too, and
+//! perhaps a coarse view of the whole domain or the errors of other fields in the same window.
 
 use super::real::Real;
 use crate::policy::Sight;
@@ -27,6 +27,8 @@ pub struct Scene<T> {
     slope: Vec<T>,
     /// Its means over the cells of the coarse view.
     pub coarse: Vec<T>,
+    /// The errors of other fields that are seen, one after the other.
+    pub others: Vec<T>,
 }
 
 impl Eyes {
@@ -55,6 +57,7 @@ impl Eyes {
             error: vec![T::ZERO; n],
             slope: vec![T::ZERO; if self.axes == 1 { n } else { 0 }],
             coarse: vec![T::ZERO; self.sight.coarse()],
+            others: vec![T::ZERO; self.sight.others.len() * n],
         }
     }
 
@@ -145,7 +148,8 @@ impl Eyes {
     pub fn observe<T: Real>(&self, scene: &Scene<T>, cell: [usize; 2], features: &mut [T]) {
         let sight = &self.sight;
         let gain = T::of(sight.error_gain);
-        let (local, coarse) = features.split_at_mut(sight.local(self.axes));
+        let (local, rest) = features.split_at_mut(sight.local(self.axes));
+        let (coarse, others) = rest.split_at_mut(sight.coarse());
         if self.axes == 1 {
             let (errors, slopes) = local.split_at_mut(sight.window);
             let slope_gain = T::of(sight.slope_gain);
@@ -155,26 +159,68 @@ impl Eyes {
                 *s = slope_gain * scene.slope[j];
             }
         } else {
-            let whole = self.unbroken(cell[1]);
-            for (k, line) in local.chunks_exact_mut(sight.window).enumerate() {
-                let row = &scene.error[self.index(0, cell[0], k) * self.points[1]..];
-                match whole {
-                    Some(first) => {
-                        for (e, &error) in line.iter_mut().zip(&row[first..]) {
-                            *e = gain * error;
-                        }
-                    }
-                    None => {
-                        for (l, e) in line.iter_mut().enumerate() {
-                            *e = gain * row[self.index(1, cell[1], l)];
-                        }
-                    }
-                }
-            }
+            self.window_on(&scene.error, cell, gain, local);
         }
         let gain = T::of(sight.wide_gain);
         for (out, &mean) in coarse.iter_mut().zip(&scene.coarse) {
             *out = gain * mean;
+        }
+        let fields = scene.others.chunks_exact(self.points[0] * self.points[1]);
+        let windows = others.chunks_exact_mut(sight.cells(self.axes));
+        for ((field, window), &gain) in fields.zip(windows).zip(&sight.others) {
+            self.window_on(field, cell, T::of(gain), window);
+        }
+    }
+
+    /// The values of a field in the window around `cell`, times `gain`.
+    fn window_on<T: Real>(&self, field: &[T], cell: [usize; 2], gain: T, out: &mut [T]) {
+        if self.axes == 1 {
+            for (k, e) in out.iter_mut().enumerate() {
+                *e = gain * field[self.index(0, cell[0], k)];
+            }
+            return;
+        }
+        let whole = self.unbroken(cell[1]);
+        for (k, line) in out.chunks_exact_mut(self.sight.window).enumerate() {
+            let row = &field[self.index(0, cell[0], k) * self.points[1]..];
+            match whole {
+                Some(first) => {
+                    for (e, &error) in line.iter_mut().zip(&row[first..]) {
+                        *e = gain * error;
+                    }
+                }
+                None => {
+                    for (l, e) in line.iter_mut().enumerate() {
+                        *e = gain * row[self.index(1, cell[1], l)];
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adjoint of [`Self::window_on`]: adds to the field's gradient.
+    fn window_adjoint<T: Real>(&self, g_out: &[T], cell: [usize; 2], gain: T, g_field: &mut [T]) {
+        if self.axes == 1 {
+            for (k, &e) in g_out.iter().enumerate() {
+                g_field[self.index(0, cell[0], k)] += gain * e;
+            }
+            return;
+        }
+        let whole = self.unbroken(cell[1]);
+        for (k, line) in g_out.chunks_exact(self.sight.window).enumerate() {
+            let row = &mut g_field[self.index(0, cell[0], k) * self.points[1]..];
+            match whole {
+                Some(first) => {
+                    for (&e, error) in line.iter().zip(&mut row[first..]) {
+                        *error += gain * e;
+                    }
+                }
+                None => {
+                    for (l, &e) in line.iter().enumerate() {
+                        row[self.index(1, cell[1], l)] += gain * e;
+                    }
+                }
+            }
         }
     }
 
@@ -182,7 +228,8 @@ impl Eyes {
     pub fn observe_adjoint<T: Real>(&self, g_features: &[T], cell: [usize; 2], g: &mut Scene<T>) {
         let sight = &self.sight;
         let gain = T::of(sight.error_gain);
-        let (local, coarse) = g_features.split_at(sight.local(self.axes));
+        let (local, rest) = g_features.split_at(sight.local(self.axes));
+        let (coarse, others) = rest.split_at(sight.coarse());
         if self.axes == 1 {
             let (errors, slopes) = local.split_at(sight.window);
             let slope_gain = T::of(sight.slope_gain);
@@ -192,26 +239,16 @@ impl Eyes {
                 g.slope[j] += slope_gain * s;
             }
         } else {
-            let whole = self.unbroken(cell[1]);
-            for (k, line) in local.chunks_exact(sight.window).enumerate() {
-                let row = &mut g.error[self.index(0, cell[0], k) * self.points[1]..];
-                match whole {
-                    Some(first) => {
-                        for (&e, error) in line.iter().zip(&mut row[first..]) {
-                            *error += gain * e;
-                        }
-                    }
-                    None => {
-                        for (l, &e) in line.iter().enumerate() {
-                            row[self.index(1, cell[1], l)] += gain * e;
-                        }
-                    }
-                }
-            }
+            self.window_adjoint(local, cell, gain, &mut g.error);
         }
         let gain = T::of(sight.wide_gain);
         for (mean, &out) in g.coarse.iter_mut().zip(coarse) {
             *mean += gain * out;
+        }
+        let fields = (g.others).chunks_exact_mut(self.points[0] * self.points[1]);
+        let windows = others.chunks_exact(sight.cells(self.axes));
+        for ((field, window), &gain) in fields.zip(windows).zip(&sight.others) {
+            self.window_adjoint(window, cell, T::of(gain), field);
         }
     }
 }
@@ -219,7 +256,12 @@ impl Eyes {
 impl<T: Real> Scene<T> {
     /// Makes everything zero.
     pub fn clear(&mut self) {
-        for part in [&mut self.error, &mut self.slope, &mut self.coarse] {
+        for part in [
+            &mut self.error,
+            &mut self.slope,
+            &mut self.coarse,
+            &mut self.others,
+        ] {
             part.fill(T::ZERO);
         }
     }
@@ -278,6 +320,7 @@ mod tests {
             slope_gain: 10.0,
             wide,
             wide_gain: 3.0,
+            others: vec![],
         }
     }
 

@@ -45,7 +45,8 @@ pub fn run(arguments: &Arguments, entries: &Entries) -> Result<()> {
     let mut trainer = Trainer::new(entry, recipe.train.clone(), recipe.policy.clone(), &engine)?;
     let parameters = trainer.policy().parameters();
     say!("{}: {}", entry.problem.name, entry.problem.summary)?;
-    let stairs = (entry.problem.kit).is_some_and(|kit| kit.sensor.quantisation > 0.0);
+    let stairs = (entry.problem.kit)
+        .is_some_and(|kit| kit.sensors.iter().any(|sensor| sensor.quantisation > 0.0));
     if stairs {
         say!(
             "  gradient       not held to differences, which find no slope of readings in steps: leave quantisation out to see"

@@ -119,7 +119,7 @@ impl Arguments {
             (None, None) => {}
             (Some(_), None) => bail!("this policy looks at its window alone; leave --wide out"),
             (None, Some(blocks)) => bail!(
-                "this policy also looks at the whole field, as means over {} blocks; give --wide",
+                "this policy also reads {} values beside its window, of the whole field or of others; give --wide",
                 shape(blocks)
             ),
         }

@@ -40,6 +40,7 @@ fn policy(
         slope_gain: 10.0 * error_gain,
         wide,
         wide_gain: 2.0,
+        others: vec![],
     };
     let mut config = PolicyConfig::new(problem, sight);
     config.shape.branch = [12, 8];

@@ -9,6 +9,7 @@ use super::banded::NEGLIGIBLE;
 use super::{Declaration, FieldKernel, Varying, no_kernels};
 use crate::adjoint::physics::described::{Plan, plan};
 use problem::kit::operator::Operator;
+use problem::kit::sensor::Sensor;
 use problem::kit::system::System;
 use problem::pde::lines::Scheme;
 use problem::{NotImplemented, Problem};
@@ -66,7 +67,7 @@ fn lacking(problem: &Problem) -> Option<&'static str> {
     let [along, across] = problem.grid.edges;
     let lacks = [
         (
-            !kit.sensor.is_faithful(),
+            !kit.sensors.iter().all(Sensor::is_faithful),
             "sensors with a range or a quantisation",
         ),
         (kit.rate.is_finite(), "forces with a rate"),

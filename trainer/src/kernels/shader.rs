@@ -5,6 +5,7 @@ use super::{Declaration, FieldKernel, Varying};
 use crate::adjoint::motion::KEEP_OUT_MARGIN;
 use crate::loss::{ORDER_FLOOR, TERMS, Term, late_steps};
 use crate::policy::{GAIN, LEAK};
+use crate::trial::OtherNoise;
 use agent_core::policy::Fusion;
 use problem::{Cells, Drives, NotImplemented};
 use std::fmt::{Display, Write};
@@ -250,6 +251,58 @@ fn drawn(source: &mut Source, varying: &[Varying]) -> usize {
     form.0
 }
 
+/// The fields that agents see besides: where they stand, and what their errors and noise are multiplied by.
+fn others(source: &mut Source, spec: &LoopSpec) {
+    let problem = &spec.problem;
+    let noises = OtherNoise::of(problem);
+    let fields = problem
+        .also_seen()
+        .iter()
+        .map(|field| field * problem.grid.len());
+    let noise =
+        |of: fn(OtherNoise) -> f64| -> Vec<f64> { noises.iter().map(|&noise| of(noise)).collect() };
+    source.count("OTHERS", fields.len());
+    source.line(chosen(
+        "other_field",
+        "u32",
+        fields.map(|at| format!("{at}u")),
+    ));
+    let numbers: [(&str, Vec<f64>); 3] = [
+        ("other_gain", spec.sight.others.clone()),
+        (
+            "other_share",
+            noise(|noise| match noise {
+                OtherNoise::Times(share) => share,
+                OtherNoise::Always(_) => 0.0,
+            }),
+        ),
+        (
+            "other_always",
+            noise(|noise| match noise {
+                OtherNoise::Always(deviation) => deviation,
+                OtherNoise::Times(_) => 0.0,
+            }),
+        ),
+    ];
+    for (name, values) in numbers {
+        let values = values
+            .into_iter()
+            .map(|value| format!("{:?}", value as f32));
+        source.line(chosen(name, "f32", values));
+    }
+}
+
+/// A function that returns one of these values by its number; the first type's zero beyond them.
+fn chosen(name: &str, kind: &str, values: impl Iterator<Item = String>) -> String {
+    let cases = values.enumerate();
+    let cases: String = cases
+        .map(|(k, value)| format!("case {k}u: {{ return {value}; }} "))
+        .collect();
+    format!(
+        "fn {name}(k: u32) -> {kind} {{ switch k {{ {cases}default: {{ return {kind}(0); }} }} }}"
+    )
+}
+
 /// Sizes, limits and the constants of the score.
 fn constants(source: &mut Source, spec: &LoopSpec) {
     let problem = &spec.problem;
@@ -260,6 +313,7 @@ fn constants(source: &mut Source, spec: &LoopSpec) {
     source.count("CELLS", grid.len());
     source.count("VALUES", problem.state_len());
     source.count("SEEN_FIELD", problem.seen_field() * grid.len());
+    others(source, spec);
     source.count("GOALS", spec.goals());
     source.count("POINTS_0", grid.points[0]);
     source.count("POINTS_1", grid.points[1]);

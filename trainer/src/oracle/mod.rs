@@ -100,7 +100,7 @@ impl Task<'_> {
 
     fn plan_in<T: Real>(&self, field: Box<dyn FieldStep<T>>) -> Result<Vec<Found>> {
         let config = match self.policy {
-            Some(policy) => export::config(policy),
+            Some(policy) => export::config(policy, self.problem),
             None => Ok(self.entry.recipe.full(self.problem).policy),
         };
         let thawed = config.and_then(|config| {

@@ -76,7 +76,7 @@ pub fn check(args: &CheckArgs) -> anyhow::Result<()> {
     let mut last = String::new();
     for line in kit.told(problem) {
         let part = if line.part == last { "" } else { &line.part };
-        text += &format!("  {part:<14}{}\n", line.what);
+        text += &format!("  {part:<17}{}\n", line.what);
         last = line.part;
     }
     tell("solving it on finer grids and in shorter steps");

@@ -37,6 +37,21 @@ fn sensor_noise(step: u32, j: u32) -> f32 {
     return 0.0;
 }
 
+// What is added to the errors of another field that is seen.
+fn other_noise(other: u32, step: u32, j: u32) -> f32 {
+    let deviation = other_share(other) * given(1u) + other_always(other);
+    if deviation > 0.0 {
+        return deviation * noise(noise_seed(), ((other + 1u) * HORIZON + step) * CELLS + j);
+    }
+    return 0.0;
+}
+
+// The error of another field that is seen.
+fn other_error(other: u32, j: u32) -> f32 {
+    let at = other_field(other) + j;
+    return field_at(at) - target_at(now, at) + other_noise(other, now, j);
+}
+
 // What is added to a force.
 fn actuator_noise(step: u32, agent: u32) -> f32 {
     let deviation = given(2u);

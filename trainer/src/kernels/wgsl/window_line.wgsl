@@ -1,4 +1,5 @@
-// What agents on a line see: the error to the target, then its slope, in a window around their cell.
+// What agents on a line see: the error to the target, then its slope, in a window around their cell, then
+// perhaps the errors of other fields there.
 
 // Nothing to prepare.
 fn survey() {}
@@ -21,6 +22,10 @@ fn feature(agent: u32, k: u32) -> f32 {
     let j = seen(cell(agent, 0u), k % WINDOW);
     if k < WINDOW {
         return ERROR_GAIN * error(j);
+    }
+    if OTHERS > 0u && k >= 2u * WINDOW {
+        let other = k / WINDOW - 2u;
+        return other_gain(other) * other_error(other, j);
     }
     if PERIODIC {
         return SLOPE_GAIN * 0.5 * (error((j + APART) % CELLS) - error((j + CELLS - APART) % CELLS));
@@ -81,5 +86,10 @@ fn features_adjoint() {
             }
         }
         set_g_field(SEEN_FIELD + j, g_field_at(SEEN_FIELD + j) + g);
+        for (var other = 0u; other < OTHERS; other++) {
+            let pull = other_gain(other) * gathered(j, 2u + other);
+            let at = other_field(other) + j;
+            set_g_field(at, g_field_at(at) + pull);
+        }
     }
 }

@@ -1,5 +1,5 @@
-// What agents on a plane see: the errors in a square window around their cell, then perhaps a coarse
-// view of the whole domain: means over blocks of it.
+// What agents on a plane see: the errors in a square window around their cell, then perhaps those of other
+// fields, or a coarse view of the whole domain: means over blocks of it.
 
 // The coarse view is the same for all agents.
 fn survey() {
@@ -33,13 +33,22 @@ fn seen(c: u32, k: u32, n: u32) -> u32 {
     return c % APART + APART * u32(clamp(before + i32(k) - i32(WINDOW / 2u), 0, before + behind));
 }
 
-fn feature(agent: u32, k: u32) -> f32 {
-    if k >= WINDOW * WINDOW {
-        return pool[WIDE_AT + k - WINDOW * WINDOW];
-    }
+// The grid point of cell `k` of an agent's window.
+fn window_point(agent: u32, k: u32) -> u32 {
     let row = seen(cell(agent, 0u), k / WINDOW, POINTS_0);
     let column = seen(cell(agent, 1u), k % WINDOW, POINTS_1);
-    return ERROR_GAIN * error(row * POINTS_1 + column);
+    return row * POINTS_1 + column;
+}
+
+fn feature(agent: u32, k: u32) -> f32 {
+    if WIDE > 0u && k >= WINDOW * WINDOW {
+        return pool[WIDE_AT + k - WINDOW * WINDOW];
+    }
+    if OTHERS > 0u && k >= WINDOW * WINDOW {
+        let other = k / (WINDOW * WINDOW) - 1u;
+        return other_gain(other) * other_error(other, window_point(agent, k % (WINDOW * WINDOW)));
+    }
+    return ERROR_GAIN * error(window_point(agent, k));
 }
 
 // The first and the last cell of the window around `c` that show grid index `j`; the last comes
@@ -59,6 +68,25 @@ fn shown(j: u32, c: u32, n: u32) -> vec2<i32> {
     return vec2(low, high);
 }
 
+// Sum of the gradients of one channel at a grid point, over the tile.
+fn gathered(row: u32, column: u32, channel: u32) -> f32 {
+    var sum = 0.0;
+    for (var r = 0u; r < ROWS && peopled(r); r++) {
+        let down = shown(row, u32(pool[SEEN_AT + AXES * r]), POINTS_0);
+        if down.x > down.y {
+            continue;
+        }
+        let along = shown(column, u32(pool[SEEN_AT + AXES * r + 1u]), POINTS_1);
+        let at = WINDOW_AT + r * INPUTS + channel * WINDOW * WINDOW;
+        for (var k = down.x; k <= down.y; k++) {
+            for (var l = along.x; l <= along.y; l++) {
+                sum += pool[at + u32(k) * WINDOW + u32(l)];
+            }
+        }
+    }
+    return sum;
+}
+
 fn features_adjoint() {
     for (var k = tid; k < WIDE; k += THREADS) {
         var sum = 0.0;
@@ -73,23 +101,15 @@ fn features_adjoint() {
     for (var j = tid; j < CELLS; j += THREADS) {
         let row = j / POINTS_1;
         let column = j % POINTS_1;
-        var sum = 0.0;
-        for (var r = 0u; r < ROWS && peopled(r); r++) {
-            let down = shown(row, u32(pool[SEEN_AT + AXES * r]), POINTS_0);
-            if down.x > down.y {
-                continue;
-            }
-            let along = shown(column, u32(pool[SEEN_AT + AXES * r + 1u]), POINTS_1);
-            for (var k = down.x; k <= down.y; k++) {
-                for (var l = along.x; l <= along.y; l++) {
-                    sum += pool[WINDOW_AT + r * INPUTS + u32(k) * WINDOW + u32(l)];
-                }
-            }
-        }
-        var g = ERROR_GAIN * sum;
+        var g = ERROR_GAIN * gathered(row, column, 0u);
         if WIDE > 0u {
             g += pool[WIDE_AT + row / BLOCK_0 * WIDE_ALONG + column / BLOCK_1];
         }
         set_g_field(SEEN_FIELD + j, g_field_at(SEEN_FIELD + j) + g);
+        for (var other = 0u; other < OTHERS; other++) {
+            let pull = other_gain(other) * gathered(row, column, 1u + other);
+            let at = other_field(other) + j;
+            set_g_field(at, g_field_at(at) + pull);
+        }
     }
 }
