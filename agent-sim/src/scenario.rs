@@ -22,7 +22,7 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::controller::{Controller, Experiment, places};
+use crate::controller::{ControllerKind, Experiment, Takes, places};
 use crate::episode::{RunError, Snapshot};
 use crate::fault::{BadFault, Fault, Plan, Run, Who};
 use crate::plant::Address;
@@ -113,29 +113,6 @@ pub struct Scenario {
 
 fn fresh() -> String {
     "fresh".to_owned()
-}
-
-/// Who commands the actuators.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum ControllerKind {
-    /// A trained policy
-    Policy,
-    /// Nobody: what the field does by itself
-    None,
-    /// Agents that push against the error they see
-    Proportional,
-}
-
-impl ControllerKind {
-    /// As on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Policy => "policy",
-            Self::None => "none",
-            Self::Proportional => "proportional",
-        }
-    }
 }
 
 /// Why a scenario cannot be run.
@@ -329,9 +306,9 @@ impl Scenario {
         let shipped = PolicyFile::shipped(&problem);
         let kind = match self.controller {
             Some(kind) => kind,
-            None if self.policy.is_some() || shipped.is_ok() => ControllerKind::Policy,
+            None if self.policy.is_some() || shipped.is_ok() => ControllerKind::POLICY,
             None if self.gain.is_some() || problem.baseline.is_some() => {
-                ControllerKind::Proportional
+                ControllerKind::PROPORTIONAL
             }
             None => {
                 return Err(BadScenario::Senseless(format!(
@@ -341,23 +318,16 @@ impl Scenario {
                 )));
             }
         };
-        if kind == ControllerKind::Proportional
-            && problem.baseline.or(self.gain.map(plain)).is_none()
-        {
-            return Err(BadScenario::Senseless(format!(
-                "{} comes without a tuned feedback; give --gain (agent-sim tune {0} finds one)",
-                problem.name
-            )));
-        }
-        if self.policy.is_some() && kind != ControllerKind::Policy {
+        (kind.check)(&problem, self.gain)?;
+        if self.policy.is_some() && kind.takes != Takes::Policy {
             return senseless("--policy belongs to --controller policy");
         }
-        if self.gain.is_some() && kind != ControllerKind::Proportional {
+        if self.gain.is_some() && kind.takes != Takes::Gain {
             return senseless("--gain belongs to --controller proportional");
         }
-        let policy = match (kind, &self.policy) {
-            (ControllerKind::Policy, Some(path)) => Some(PolicyFile::read(path)?),
-            (ControllerKind::Policy, None) => Some(shipped?),
+        let policy = match (kind.takes, &self.policy) {
+            (Takes::Policy, Some(path)) => Some(PolicyFile::read(path)?),
+            (Takes::Policy, None) => Some(shipped?),
             _ => None,
         };
         if let Some(file) = &policy {
@@ -417,7 +387,7 @@ impl Scenario {
                 "--link names {boards} boards for {agents} agents; give --agents {boards} or more"
             ));
         }
-        if boards > 0 && kind != ControllerKind::Policy {
+        if boards > 0 && kind != ControllerKind::POLICY {
             return senseless(
                 "boards run policies; leave --link out, or give --controller policy".to_owned(),
             );
@@ -623,9 +593,8 @@ impl Team {
         }
     }
 
-    /// The feedback law of proportional agents: the gain that was given, or the tuned one.
-    pub fn law(&self) -> Option<Proportional> {
-        let tuned = self.problem.baseline_for(self.agents);
+    /// A feedback law with the gain that was given, or the tuned one.
+    pub fn law(&self, tuned: Option<Proportional>) -> Option<Proportional> {
         match self.gain {
             Some(gain) => Some(tuned.map_or(plain(gain), |tuned| Proportional { gain, ..tuned })),
             None => tuned,
@@ -634,13 +603,7 @@ impl Team {
 
     /// The experiment; `policy` is [`parsed_policy`](Self::parsed_policy).
     pub fn experiment<'p>(&'p self, policy: Option<&'p Policy<'p>>) -> Experiment<'p> {
-        let controller = match (self.kind, policy) {
-            (ControllerKind::Policy, Some(policy)) => Controller::Policy(policy),
-            (ControllerKind::Proportional, _) => {
-                Controller::Proportional(self.law().expect("checked when set up"))
-            }
-            _ => Controller::None,
-        };
+        let controller = (self.kind.make)(self, policy);
         Experiment {
             problem: &self.problem,
             controller,

@@ -3,11 +3,11 @@
 use crate::plant::PyPlant;
 use crate::problem::{PyProblem, shaped};
 use crate::refusal::{bad_input, failed};
-use agent_sim::controller::Experiment;
+use agent_sim::controller::{ControllerKind, Experiment};
 use agent_sim::fault::Fault;
 use agent_sim::plant::Shared;
 use agent_sim::recording::Recording as Run;
-use agent_sim::scenario::{ControllerKind, Scenario};
+use agent_sim::scenario::Scenario;
 use artifacts::policy_file::PolicyFile;
 use numpy::PyArrayDyn;
 use problem::Problems;
@@ -56,7 +56,7 @@ pub fn run(
     let scenario = Scenario {
         controller: match policy {
             // The policy is not a file that a scenario could name: it is put in below.
-            Some(_) => Some(ControllerKind::None),
+            Some(_) => Some(ControllerKind::NONE),
             None => kind,
         },
         gain,
@@ -70,14 +70,14 @@ pub fn run(
     };
     let mut team = scenario.team(&Problems::published()).map_err(bad_input)?;
     if let Some(bytes) = policy {
-        if kind.is_some_and(|kind| kind != ControllerKind::Policy) {
+        if kind.is_some_and(|kind| kind != ControllerKind::POLICY) {
             return Err(PyValueError::new_err(
                 "give a policy or another controller, not both",
             ));
         }
         let file = PolicyFile::new(bytes, "that was given".to_owned());
         file.policy(&team.problem).map_err(bad_input)?;
-        team.kind = ControllerKind::Policy;
+        team.kind = ControllerKind::POLICY;
         team.policy = Some(file);
     }
     let episode = scenario.episode(&team).map_err(bad_input)?;
@@ -99,19 +99,12 @@ pub fn run(
 }
 
 fn kind(name: &str) -> PyResult<ControllerKind> {
-    let all = [
-        ControllerKind::Policy,
-        ControllerKind::Proportional,
-        ControllerKind::None,
-    ];
-    all.into_iter()
-        .find(|kind| kind.name() == name)
-        .ok_or_else(|| {
-            let names = all.map(ControllerKind::name).join(", ");
-            PyValueError::new_err(format!(
-                "there is no controller '{name}'; choose one of: {names}"
-            ))
-        })
+    ControllerKind::named(name).ok_or_else(|| {
+        let names = ControllerKind::names();
+        PyValueError::new_err(format!(
+            "there is no controller '{name}'; choose one of: {names}"
+        ))
+    })
 }
 
 #[pymethods]

@@ -3,12 +3,13 @@
 //! `cargo xtask test` builds the images and says where they are.
 
 use agent_core::policy::Encoding;
+use agent_sim::controller::ControllerKind;
 use agent_sim::fault::Fault;
 use agent_sim::live::play::{Show, play};
 use agent_sim::live::{Command, Hub, Order};
 use agent_sim::recording::Recording;
 use agent_sim::rig::{Boards, Images, Pace, Payload, Rig, Rooms, Setup};
-use agent_sim::scenario::{ControllerKind, Scenario, Team};
+use agent_sim::scenario::{Scenario, Team};
 use artifacts::policy_file::PolicyFile;
 use node_link::Offer;
 use problem::Problems;
@@ -163,7 +164,7 @@ fn a_swarm_goes_on_when_boards_are_killed_hung_and_restarted() {
     // Three of eight are gone from half way on. Measured in what the field feels, not against the
     // swarm's own error: tuned feedback, which knows the count and loses nobody.
     let feedback = Team {
-        kind: ControllerKind::Proportional,
+        kind: ControllerKind::PROPORTIONAL,
         faults: Vec::new(),
         ..team.clone()
     };

@@ -2,12 +2,13 @@
 
 use crate::family::{Family, Spread};
 use crate::trial::Trial;
+use agent_sim::controller::ControllerKind;
 use agent_sim::fault::actuator::ACTUATOR_NOISE;
 use agent_sim::fault::life::CRASH;
 use agent_sim::fault::line::DELAY;
 use agent_sim::fault::sensor::NOISE;
 use agent_sim::fault::{Fault, Who};
-use agent_sim::scenario::{ControllerKind, Scenario, Team};
+use agent_sim::scenario::{Scenario, Team};
 use anyhow::{Context, Result, bail, ensure};
 use problem::{Problem, Problems};
 
@@ -42,7 +43,7 @@ impl Hunted {
         let (variant, physics) = (scenario.variant.clone(), scenario.physics.clone());
         // Who acts, where and what is required of it makes no difference here.
         let bare = Scenario {
-            controller: Some(ControllerKind::None),
+            controller: Some(ControllerKind::NONE),
             policy: None,
             gain: None,
             links: Vec::new(),

@@ -3,8 +3,9 @@
 use super::network_args::NetworkArgs;
 use super::{print, use_threads};
 use crate::answering::Answering;
+use crate::controller::ControllerKind;
 use crate::rig::{Absent, BUILT_IMAGES, Boards, Images, Pace, Rooms, Setup, Wire, wires};
-use crate::scenario::{ControllerKind, Scenario};
+use crate::scenario::Scenario;
 use agent_core::message::PolicyId;
 use agent_core::policy::Policy;
 use anyhow::bail;
@@ -131,7 +132,7 @@ impl AgentsArgs {
         };
         let scenario = Scenario {
             problem: problem.clone(),
-            controller: Some(ControllerKind::Policy),
+            controller: Some(ControllerKind::POLICY),
             policy: self.policy.clone(),
             agents: self.agents,
             set: "fresh".to_owned(),

@@ -7,10 +7,10 @@ use super::rows::Rows;
 use super::run::aside;
 use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, say_beforehand, use_threads};
-use crate::controller::{Controller, Experiment};
+use crate::controller::{ControllerKind, Experiment, YARDSTICKS};
 use crate::episode::RunError;
 use crate::plant::Shared;
-use crate::scenario::{ControllerKind, Scenario, Team, fault_seed};
+use crate::scenario::{Scenario, Team, fault_seed};
 use crate::table::{number, table};
 use agent_core::policy::{Encoding, Policy};
 use anyhow::bail;
@@ -130,7 +130,7 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
                 }
             }
             let name = vec![
-                ("controller", json!(result.kind.name())),
+                ("controller", json!(result.kind.name)),
                 ("variant", json!(result.variant)),
                 ("weights", json!(result.weights)),
             ];
@@ -168,7 +168,7 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
             problem: team.problem.name,
             variant: scenario.variant.as_deref(),
             physics: team.problem.changed_physics().collect(),
-            controller: team.kind.name(),
+            controller: team.kind.name,
             policy_hash: team.policy.as_ref().map(|f| f.hash()),
             plant: plant.as_ref().map(Shared::name),
             agents: team.agents,
@@ -299,14 +299,8 @@ impl Contest<'_> {
         experiment: &Experiment<'_>,
         results: &mut Vec<Evaluated>,
     ) -> anyhow::Result<()> {
-        let tuned = team.problem.baseline_for(team.agents);
-        let feedback = tuned.map(Controller::Proportional);
-        let feedback = feedback.map(|law| (ControllerKind::Proportional, law));
-        for (kind, controller) in [(ControllerKind::None, Controller::None)]
-            .into_iter()
-            .chain(feedback)
-        {
-            if kind != team.kind {
+        for kind in YARDSTICKS.into_iter().filter(|kind| *kind != team.kind) {
+            if let Some(controller) = (kind.yardstick)(&team.problem, team.agents) {
                 let experiment = Experiment {
                     controller,
                     ..*experiment
@@ -354,21 +348,14 @@ struct Evaluated {
 
 impl Evaluated {
     fn new(team: &Team, experiment: &Experiment<'_>, scores: Vec<Score>) -> Self {
-        let gain = match experiment.controller {
-            Controller::Proportional(law) => Some(law.gain),
-            _ => None,
-        };
-        let (kind, policy) = match experiment.controller {
-            Controller::None => (ControllerKind::None, None),
-            Controller::Proportional(_) => (ControllerKind::Proportional, None),
-            Controller::Policy(_) => (ControllerKind::Policy, team.policy.as_ref()),
-        };
+        let kind = experiment.controller.kind();
+        let policy = team.policy.as_ref().filter(|_| kind == team.kind);
         Self {
             kind,
             variant: team.problem.form,
             substeps: team.problem.substeps,
             weights: None,
-            gain,
+            gain: experiment.controller.gain(),
             policy_hash: policy.map(|file| file.hash()),
             plant: experiment.plant.map(|plant| plant.name().to_owned()),
             scores,
@@ -381,7 +368,7 @@ impl Evaluated {
 
     /// In a table: what tells it from the others.
     fn name(&self, scenario: &Scenario) -> String {
-        let kind = self.kind.name();
+        let kind = self.kind.name;
         match (self.weights, self.variant) {
             _ if scenario.plant.is_some() && self.plant.is_none() => {
                 format!("{kind}, built-in field")

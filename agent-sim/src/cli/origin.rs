@@ -2,7 +2,7 @@
 
 use super::VERSION;
 use crate::plant::Shared;
-use crate::scenario::{ControllerKind, Scenario, Team};
+use crate::scenario::{Scenario, Team};
 use problem::test_set::Resampled;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -19,9 +19,9 @@ pub fn origin(
 ) -> Entries {
     let problem = &team.problem;
     let physics: BTreeMap<&str, f64> = problem.changed_physics().collect();
-    let law = team
-        .law()
-        .filter(|_| team.kind == ControllerKind::Proportional);
+    let gain = (team.experiment(team.parsed_policy().as_ref()))
+        .controller
+        .gain();
     let faults: Vec<String> = team.faults.iter().map(ToString::to_string).collect();
     vec![
         ("problem", json!(problem.name)),
@@ -29,8 +29,8 @@ pub fn origin(
         ("physics", json!(physics)),
         ("grid", json!(problem.grid.shape())),
         ("substeps", json!(problem.substeps)),
-        ("controller", json!(team.kind.name())),
-        ("gain", json!(law.map(|law| law.gain))),
+        ("controller", json!(team.kind.name)),
+        ("gain", json!(gain)),
         (
             "policy_hash",
             json!(team.policy.as_ref().map(|file| file.hash())),

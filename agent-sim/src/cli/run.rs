@@ -12,7 +12,7 @@ use super::rig_args::RigArgs;
 use super::scenario_args::ScenarioArgs;
 use super::tape::{self, Tape};
 use super::{VERSION, print, provenance, say_beforehand, use_threads};
-use crate::controller::{Controller, Experiment};
+use crate::controller::{Controller, ControllerKind, Experiment};
 use crate::episode::RunError;
 use crate::fault::Fault;
 use crate::live::Broadcast;
@@ -23,7 +23,7 @@ use crate::report::html::{self, Page};
 use crate::report::{self, DrawError, Event, RGBColor, Shown, line};
 use crate::requirement::{Judge, Moment, Verdict};
 use crate::rig::{Boards, Diary, LinkKind, Pace, Rig};
-use crate::scenario::{ControllerKind, Scenario, Team};
+use crate::scenario::{Scenario, Team};
 use crate::table::{number, table};
 use crate::trajectory::Trajectory;
 use agent_core::policy::Policy;
@@ -188,9 +188,9 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     }
     let plant = plant.open(&scenario, problem)?;
     let folder = OutputFolder::claim(&folder)?;
-    let agents = match team.kind {
-        ControllerKind::None => 0,
-        _ => team.agents,
+    let agents = match team.kind.has_agents {
+        false => 0,
+        true => team.agents,
     };
     let begin = |path: &PathBuf| Fields::create(path, problem, &episode, team.steps, agents);
     let mut fields = args.fields.as_ref().map(begin).transpose()?;
@@ -732,18 +732,14 @@ impl Contender<'_> {
 /// The run asked for, first, and what it is to be compared with.
 fn contenders<'p>(team: &Team, asked: &Experiment<'p>, alone: bool) -> Vec<Contender<'p>> {
     let mut list = vec![Contender {
-        name: match team.kind {
-            ControllerKind::Policy => "swarm",
-            ControllerKind::None => "no control",
-            ControllerKind::Proportional => "proportional",
-        },
+        name: team.kind.run,
         experiment: *asked,
         colour: line::BLUE,
     }];
     if alone {
         return list;
     }
-    let faulty = !team.faults.is_empty() && team.kind != ControllerKind::None;
+    let faulty = !team.faults.is_empty() && team.kind.has_agents;
     // What happens to boards happens to no agent of this process.
     let shared = team.faults.iter().any(|fault| fault.on_board().is_none());
     if faulty {
@@ -757,7 +753,7 @@ fn contenders<'p>(team: &Team, asked: &Experiment<'p>, alone: bool) -> Vec<Conte
         });
     }
     let tuned = team.problem.baseline_for(team.agents);
-    if let Some(law) = tuned.filter(|_| team.kind == ControllerKind::Policy) {
+    if let Some(law) = tuned.filter(|_| team.kind == ControllerKind::POLICY) {
         list.push(Contender {
             name: if shared {
                 "proportional, same faults"
@@ -771,9 +767,9 @@ fn contenders<'p>(team: &Team, asked: &Experiment<'p>, alone: bool) -> Vec<Conte
             colour: line::ORANGE,
         });
     }
-    if team.kind != ControllerKind::None {
+    if team.kind.has_agents {
         list.push(Contender {
-            name: "no control",
+            name: ControllerKind::NONE.run,
             experiment: Experiment {
                 controller: Controller::None,
                 ..*asked
@@ -802,7 +798,7 @@ fn remedy(experiment: &Experiment<'_>, error: &RunError) -> String {
     if let Some(too_coarse) = error.too_coarse() {
         return format!("Before, {too_coarse}");
     }
-    let fed_back = matches!(experiment.controller, Controller::Proportional(law) if law.gain > 0.0);
+    let fed_back = experiment.controller.gain().is_some_and(|gain| gain > 0.0);
     let may_help: Vec<&str> = [
         fed_back.then_some("a lower --gain"),
         Some("more --substeps"),
@@ -857,7 +853,7 @@ fn keep(
 
 /// What happens to the agents on the way.
 pub fn events(experiment: &Experiment<'_>) -> Vec<Event> {
-    if let Controller::None = experiment.controller {
+    if !experiment.controller.kind().has_agents {
         return Vec::new();
     }
     let steps = experiment.steps;

@@ -1,7 +1,8 @@
 //! A scenario from flags, from a file, or from both.
 
+use crate::controller::ControllerKind;
 use crate::fault::Fault;
-use crate::scenario::{ControllerKind, Scenario};
+use crate::scenario::Scenario;
 use anyhow::anyhow;
 use clap::Args;
 use problem::coefficient::setting;

@@ -6,12 +6,12 @@ use super::plant_args::PlantArgs;
 use super::run::listing;
 use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, say_beforehand, use_threads};
-use crate::controller::{Controller, Experiment};
+use crate::controller::{Controller, ControllerKind, Experiment, YARDSTICKS};
 use crate::fault::{Fault, Who, life::CRASH};
 use crate::plant::Shared;
 use crate::report::html::Page;
 use crate::report::{self, DrawError, RGBColor, Scored, Series, Sweep, line};
-use crate::scenario::{ControllerKind, Scenario, Team};
+use crate::scenario::{Scenario, Team};
 use crate::table::{number, table};
 use anyhow::bail;
 use artifacts::output::{OutputFolder, tell};
@@ -236,11 +236,8 @@ fn sweep_shard(
 /// The controllers of a sweep: the one asked for and the yardsticks.
 fn contestants(asked: ControllerKind) -> Vec<ControllerKind> {
     let mut kinds = vec![asked];
-    kinds.extend(
-        [ControllerKind::Proportional, ControllerKind::None]
-            .into_iter()
-            .filter(|kind| *kind != asked),
-    );
+    let yardsticks = YARDSTICKS.into_iter().rev();
+    kinds.extend(yardsticks.filter(|kind| *kind != asked));
     kinds
 }
 
@@ -315,10 +312,11 @@ impl Asked<'_> {
     fn file(&self) -> String {
         let (agents, share) = (self.team.agents, self.fraction);
         let share = share.map_or_else(String::new, |share| format!("-{share}"));
-        match self.kind {
+        let name = self.kind.name;
+        match self.kind.has_agents {
             // Nobody is nobody, however many there are of them and whatever happens to them.
-            ControllerKind::None => "point-none.json".to_owned(),
-            kind => format!("point-{}-{agents}{share}.json", kind.name()),
+            false => format!("point-{name}.json"),
+            true => format!("point-{name}-{agents}{share}.json"),
         }
     }
 }
@@ -363,17 +361,13 @@ impl Bench<'_> {
         };
         let experiment = match kind {
             _ if kind == team.kind => experiment,
-            ControllerKind::None => Experiment {
-                controller: Controller::None,
-                ..experiment
-            },
-            _ => Experiment {
-                controller: (team.problem.baseline_for(team.agents))
-                    .map_or(Controller::None, Controller::Proportional),
+            kind => Experiment {
+                controller: (kind.yardstick)(&team.problem, team.agents)
+                    .unwrap_or(Controller::None),
                 ..experiment
             },
         };
-        let summary = match evaluate(&experiment, self.episodes, kind.name()) {
+        let summary = match evaluate(&experiment, self.episodes, kind.name) {
             Ok(summary) => Some(summary),
             Err(ended) if ended.is_blown_up() => None,
             Err(ended) => bail!(
@@ -457,7 +451,7 @@ fn csv(points: &[Point]) -> String {
         let share = point
             .fraction
             .map_or_else(String::new, |share| share.to_string());
-        let start = format!("{},{},{share}", point.controller.name(), point.agents);
+        let start = format!("{},{},{share}", point.controller.name, point.agents);
         match &point.summary {
             None => writeln!(text, "{start},blew up,,,,,,,,,"),
             Some(s) => writeln!(
@@ -486,7 +480,7 @@ fn point_rows(team: &Team, points: &[Point]) -> Vec<Vec<String>> {
     let scoring = team.problem.scoring;
     let mut head = vec!["agents".to_owned(), "fault share".to_owned()];
     for kind in &kinds {
-        head.extend([kind.name().to_owned(), "± std".to_owned()]);
+        head.extend([kind.name.to_owned(), "± std".to_owned()]);
     }
     let mut rows = vec![head];
     let each = points.len() / kinds.len();
@@ -519,16 +513,16 @@ fn picture(team: &Team, points: &[Point], source: &str) -> Result<String, DrawEr
     for point in points {
         let name = match (by_share, point.fraction) {
             (false, Some(share)) => {
-                format!("{}, {:.0} % hit", point.controller.name(), 100.0 * share)
+                format!("{}, {:.0} % hit", point.controller.name, 100.0 * share)
             }
-            _ => point.controller.name().to_owned(),
+            _ => point.controller.name.to_owned(),
         };
         let Some(figure) = point.summary.as_ref().map(|s| s.headline(problem.scoring)) else {
             continue;
         };
         // The field's own spread is no news, and its band would cover everybody's.
         let std = match point.controller {
-            ControllerKind::None => 0.0,
+            kind if !kind.has_agents => 0.0,
             _ => figure.std,
         };
         let scored = Scored {
@@ -544,7 +538,7 @@ fn picture(team: &Team, points: &[Point], source: &str) -> Result<String, DrawEr
             Some(series) => series.points.push(scored),
             None => series.push(Series {
                 name,
-                colour: colour(point.controller, series.len()),
+                colour: colour(point.controller, &series),
                 points: vec![scored],
             }),
         }
@@ -571,13 +565,11 @@ fn picture(team: &Team, points: &[Point], source: &str) -> Result<String, DrawEr
 }
 
 /// The colour of a controller's curve; curves of the same controller beside it get others.
-fn colour(kind: ControllerKind, before: usize) -> RGBColor {
+fn colour(kind: ControllerKind, before: &[Series]) -> RGBColor {
     const MORE: [RGBColor; 3] = [line::GREEN, line::VERMILION, line::PURPLE];
-    match (kind, before) {
-        (ControllerKind::Policy, 0) => line::BLUE,
-        (ControllerKind::Proportional, 0 | 1) => line::ORANGE,
-        (ControllerKind::None, 0..=2) => line::GREY,
-        _ => MORE[before % MORE.len()],
+    match before.iter().any(|series| series.colour == kind.colour) {
+        false => kind.colour,
+        true => MORE[before.len() % MORE.len()],
     }
 }
 

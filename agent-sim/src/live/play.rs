@@ -80,7 +80,8 @@ pub async fn play_by(show: Show<'_>, hub: &Hub, ear: &impl Ear) -> anyhow::Resul
             None => scenario.episode(&team)?,
         };
         let policy = team.parsed_policy();
-        let law = team.law().map(|law| Law::new(&team.problem, law));
+        let tuned = team.problem.baseline_for(team.agents);
+        let law = team.law(tuned).map(|law| Law::new(&team.problem, law));
         let cast = Cast {
             team: &team,
             episode: &episode,

@@ -1,14 +1,14 @@
 //! Who plays: the run that is looked at, and those that go along to compare it with.
 
-use crate::controller::{Controller, Experiment};
+use crate::controller::{Controller, ControllerKind, Experiment};
 use crate::episode::{ClosedLoop, RunError};
 use crate::link::{InProcess, Link};
 use crate::live::lens::{Lens, Watched};
 use crate::plant::{BuiltIn, Plant, Shared};
 use crate::proportional::{Law, ProportionalAgent};
-use crate::report::{RGBColor, line};
+use crate::report::RGBColor;
 use crate::rig::Rig;
-use crate::scenario::{ControllerKind, Team};
+use crate::scenario::Team;
 use crate::sense::View;
 use agent_core::policy::Policy;
 use problem::Episode;
@@ -44,18 +44,25 @@ impl<'c> Cast<'c> {
 
     /// Names and colours of the run and of those that go along.
     pub(super) fn names(&self) -> Vec<(&'static str, RGBColor)> {
-        let grey = ("no control", line::GREY);
-        match self.team.kind {
-            ControllerKind::Policy => {
-                let feedback = self.law.map(|_| ("feedback", line::ORANGE));
-                let mut names = vec![("swarm", line::BLUE)];
-                names.extend(feedback);
-                names.push(grey);
-                names
-            }
-            ControllerKind::Proportional => vec![("feedback", line::ORANGE), grey],
-            ControllerKind::None => vec![grey],
-        }
+        let called = |kind: ControllerKind| (kind.run, kind.colour);
+        let mut names = vec![called(self.team.kind)];
+        names.extend(
+            self.feedback_goes_along()
+                .map(|_| called(ControllerKind::PROPORTIONAL)),
+        );
+        names.extend(
+            self.team
+                .kind
+                .has_agents
+                .then(|| called(ControllerKind::NONE)),
+        );
+        names
+    }
+
+    /// The feedback that a policy is compared with.
+    fn feedback_goes_along(&self) -> Option<&'c Law> {
+        let is_policy = self.team.kind == ControllerKind::POLICY;
+        self.law.filter(|_| is_policy)
     }
 
     pub(super) fn begin(
@@ -65,8 +72,8 @@ impl<'c> Cast<'c> {
         plant: Option<&Shared>,
     ) -> Result<Runs<'c>, RunError> {
         let nobody = || self.start(Controller::None, None);
-        let main = match (self.team.kind, self.policy, self.law) {
-            (ControllerKind::Policy, Some(policy), _) => {
+        let main = match self.team.experiment(self.policy).controller {
+            Controller::Policy(policy) => {
                 let rig = rig.filter(|rig| !rig.is_empty());
                 let link = move |agent| -> Box<dyn Link + 'c> {
                     match rig.and_then(|rig| rig.link(agent)) {
@@ -76,14 +83,16 @@ impl<'c> Cast<'c> {
                 };
                 self.driven(Controller::Policy(policy), View::of(policy), plant, link)?
             }
-            (ControllerKind::Proportional, _, Some(law)) => self.fed_back(law, plant)?,
-            _ => self.start(Controller::None, plant)?,
+            Controller::Proportional(_) => {
+                self.fed_back(self.law.expect("checked when set up"), plant)?
+            }
+            Controller::None => self.start(Controller::None, plant)?,
         };
         let mut others = Vec::new();
-        if let (ControllerKind::Policy, Some(law)) = (self.team.kind, self.law) {
+        if let Some(law) = self.feedback_goes_along() {
             others.push(self.fed_back(law, None)?);
         }
-        if self.team.kind != ControllerKind::None {
+        if self.team.kind.has_agents {
             others.push(nobody()?);
         }
         let others = others.into_iter();

@@ -1,4 +1,8 @@
-//! Who commands the actuators: nobody, proportional feedback, or a policy.
+//! Who commands the actuators: nobody, feedback, or a policy. What is said about each is its [`Kind`].
+
+mod kind;
+
+pub use kind::{ControllerKind, Kind, Takes, YARDSTICKS};
 
 use crate::episode::{ClosedLoop, RunError, Snapshot};
 use crate::fault::life::JOIN;
@@ -24,6 +28,25 @@ pub enum Controller<'p> {
     Proportional(Proportional),
     /// Agents that run a policy.
     Policy(&'p Policy<'p>),
+}
+
+impl Controller<'_> {
+    /// What it is called and what it takes.
+    pub fn kind(&self) -> ControllerKind {
+        match self {
+            Self::None => ControllerKind::NONE,
+            Self::Proportional(_) => ControllerKind::PROPORTIONAL,
+            Self::Policy(_) => ControllerKind::POLICY,
+        }
+    }
+
+    /// The gain of its feedback.
+    pub fn gain(&self) -> Option<f64> {
+        match self {
+            Self::Proportional(law) => Some(law.gain),
+            Self::None | Self::Policy(_) => None,
+        }
+    }
 }
 
 /// A run to be made.
