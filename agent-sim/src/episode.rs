@@ -1,5 +1,6 @@
 //! One closed-loop run: the field, the swarm, and the clock that drives both.
 
+use crate::centre::{Desk, Whole};
 use crate::link::Link;
 use crate::plant::{BuiltIn, Plant, PlantError, Start};
 use crate::swarm::{Cost, Deed, Swarm};
@@ -39,6 +40,8 @@ pub struct ClosedLoop<L> {
     weights: Option<Vec<f64>>,
     force: Vec<f64>,
     swarm: Swarm<L>,
+    /// Who decides for the swarm, if it does not do so itself.
+    desk: Option<Desk>,
     step: usize,
     error: f64,
     recorded: f64,
@@ -213,6 +216,7 @@ impl<L: Link> ClosedLoop<L> {
             weights,
             force: vec![0.0; problem.components() * grid.len()],
             swarm,
+            desk: None,
             step: 0,
             error,
             recorded: error,
@@ -221,6 +225,11 @@ impl<L: Link> ClosedLoop<L> {
             last_cost: Cost::default(),
             too_coarse: None,
         })
+    }
+
+    /// The same with agents who are told what to do by somebody at a desk, whose radio they hear.
+    pub fn led_by(&mut self, desk: Option<Desk>) {
+        self.desk = desk;
     }
 
     /// One control interval.
@@ -266,6 +275,16 @@ impl<L: Link> ClosedLoop<L> {
         let sensed = self.seen.chunks_exact_mut(self.problem.sensors.len());
         for (field, seen) in self.problem.all_seen(&self.state).zip(sensed) {
             self.sampler.read(field, seen);
+        }
+        if part == 0
+            && let Some(desk) = &mut self.desk
+        {
+            desk.decide(&Whole {
+                step: self.step,
+                state: &self.state,
+                target: &self.target,
+                positions: self.swarm.positions(),
+            });
         }
         let now_us = self.now_us(part);
         self.swarm.show(&self.seen, &self.target_seen, now_us);

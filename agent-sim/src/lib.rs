@@ -5,7 +5,8 @@
 //! 1. [`problem`]: what is controlled, with every constant, and which episodes.
 //!    [`artifacts::policy_file`]: the blob that agents run. [`scenario`]: all of it written down, with
 //!    what goes wrong.
-//! 2. [`controller`]: who commands the actuators (nobody, [`proportional`] feedback, a policy) and an
+//! 2. [`controller`]: who commands the actuators (nobody, [`proportional`] or [`coverage`] feedback, a policy, or a
+//!    [`centre`] that decides for all) and an
 //!    [`Experiment`](controller::Experiment) that puts one against an episode.
 //! 3. [`episode`]: the closed loop. Every step it shows each agent of the [`swarm`] its patch of
 //!    the field ([`sense`], at the sensors' spacing) over its [`link`], adds up what
@@ -36,11 +37,14 @@ pub mod answering;
 pub mod bench;
 #[cfg(not(target_family = "wasm"))]
 pub mod campaign;
+pub mod centre;
 #[cfg(not(target_family = "wasm"))]
 pub mod cli;
 pub mod controller;
+pub mod coverage;
 pub mod episode;
 pub mod fault;
+mod held;
 #[cfg(not(target_family = "wasm"))]
 pub mod hunt;
 pub mod link;

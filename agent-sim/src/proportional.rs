@@ -1,5 +1,6 @@
 //! Saturated proportional feedback: the yardstick for every policy.
 
+use crate::held::Held;
 use crate::link::{Link, LinkError};
 use crate::sense::{HALO, View};
 use agent_core::agent::{Action, Mode};
@@ -12,16 +13,12 @@ use std::cell::RefCell;
 /// 0.02 and the mean no longer changes.
 const KERNEL_REACH: f64 = 3.0;
 
-/// Control intervals over which an agent that hears nothing fades to rest, as policies do.
-const FAIL_SAFE: f64 = 20.0;
-
 /// A feedback law on a problem, shared by the agents that follow it.
 #[derive(Debug, Clone)]
 pub struct Law {
     problem: Problem,
     law: Proportional,
     window: usize,
-    fail_safe_us: f64,
     /// What each actuator does at the sensors' cells, where that was measured and counts.
     maps: Option<Vec<Vec<f64>>>,
 }
@@ -53,7 +50,6 @@ impl Law {
                 ErrorSensing::Point => problem.sensing.window,
                 ErrorSensing::Kernel => kernel(),
             },
-            fail_safe_us: FAIL_SAFE * problem.control_interval * 1e6,
             maps: (problem.kit.filter(|_| law.sensing == ErrorSensing::Kernel)).and_then(|kit| {
                 kit.influence(&Problem {
                     grid: *sensors,
@@ -73,7 +69,7 @@ impl Law {
     }
 
     /// What an agent does about what it sees.
-    fn action(&self, agent: usize, observation: &Observation<'_>) -> Action {
+    pub(crate) fn action(&self, agent: usize, observation: &Observation<'_>) -> Action {
         let actuation = &self.problem.actuation;
         let mut action = Action::none(Mode::Active);
         SCRATCH.with_borrow_mut(|seen| {
@@ -250,9 +246,7 @@ pub struct ProportionalAgent<'l> {
     law: &'l Law,
     /// Which of the actuators is its own.
     actuator: usize,
-    held: Action,
-    seen_us: u64,
-    fresh: bool,
+    held: Held,
 }
 
 impl<'l> ProportionalAgent<'l> {
@@ -261,9 +255,7 @@ impl<'l> ProportionalAgent<'l> {
         Self {
             law,
             actuator,
-            held: Action::none(Mode::Waiting),
-            seen_us: 0,
-            fresh: false,
+            held: Held::new(&law.problem),
         }
     }
 }
@@ -271,29 +263,12 @@ impl<'l> ProportionalAgent<'l> {
 impl Link for ProportionalAgent<'_> {
     fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
         let action = self.law.action(self.actuator, observation);
-        // What a broken sensor shows is as good as nothing.
-        if action.force.is_finite() && action.velocity.iter().all(|v| v.is_finite()) {
-            self.held = action;
-            self.seen_us = observation.now_us;
-            self.fresh = true;
-        }
+        self.held.take(action, observation.now_us);
         Ok(())
     }
 
     fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
-        if std::mem::take(&mut self.fresh) || self.held.mode == Mode::Waiting {
-            return Ok(Some(self.held));
-        }
-        let blind_us = now_us.saturating_sub(self.seen_us) as f64;
-        let fade = 1.0 - blind_us / self.law.fail_safe_us;
-        if fade <= 0.0 {
-            return Ok(Some(Action::none(Mode::FailedSafe)));
-        }
-        Ok(Some(Action {
-            force: self.held.force * fade as f32,
-            velocity: self.held.velocity.map(|v| v * fade as f32),
-            mode: Mode::Holding,
-        }))
+        Ok(Some(self.held.answer(now_us)))
     }
 }
 

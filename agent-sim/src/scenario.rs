@@ -22,7 +22,8 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::controller::{ControllerKind, Experiment, Takes, places};
+use crate::centre::Guide;
+use crate::controller::{Controller, ControllerKind, Experiment, Takes, places};
 use crate::episode::{RunError, Snapshot};
 use crate::fault::{BadFault, Fault, Plan, Run, Who};
 use crate::plant::Address;
@@ -43,6 +44,7 @@ use problem::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Everything that decides a run. What is left out is as published.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -65,7 +67,7 @@ pub struct Scenario {
     /// Who commands the actuators; a policy if there is one, else proportional feedback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<ControllerKind>,
-    /// Gain of proportional feedback.
+    /// Gain of proportional or coverage feedback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
     /// File of the policy; the shipped one if there is none.
@@ -323,7 +325,7 @@ impl Scenario {
             return senseless("--policy belongs to --controller policy");
         }
         if self.gain.is_some() && kind.takes != Takes::Gain {
-            return senseless("--gain belongs to --controller proportional");
+            return senseless("--gain belongs to --controller proportional or coverage");
         }
         let policy = match (kind.takes, &self.policy) {
             (Takes::Policy, Some(path)) => Some(PolicyFile::read(path)?),
@@ -349,8 +351,9 @@ impl Scenario {
         }
         limit::REQUIREMENTS.check(self.requirements.len())?;
         let wanted = |require: &Require| require.on(&problem);
-        let team = Team {
+        let mut team = Team {
             kind,
+            guide: None,
             gain: self.gain,
             policy,
             brought,
@@ -364,6 +367,7 @@ impl Scenario {
             requirements: self.requirements.iter().flat_map(wanted).collect(),
             problem,
         };
+        team.guide = (kind.guide)(&team);
         let conditions = team.conditions();
         for requirement in &team.requirements {
             let bad = |source| BadScenario::Requirement {
@@ -492,6 +496,8 @@ pub struct Team {
     pub problem: Problem,
     /// By whom.
     pub kind: ControllerKind,
+    /// Who decides for all agents, where that is done in one place.
+    pub guide: Option<Arc<dyn Guide>>,
     /// With which gain, where one was given.
     pub gain: Option<f64>,
     /// With which policy.
@@ -599,6 +605,14 @@ impl Team {
             Some(gain) => Some(tuned.map_or(plain(gain), |tuned| Proportional { gain, ..tuned })),
             None => tuned,
         }
+    }
+
+    /// The controller that decides in one place.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn guided(&self) -> Controller<'_> {
+        Controller::Guided(self.guide.as_deref().expect("made when set up"))
     }
 
     /// The experiment; `policy` is [`parsed_policy`](Self::parsed_policy).

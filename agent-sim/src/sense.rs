@@ -23,6 +23,13 @@ pub struct View {
 }
 
 impl View {
+    /// Nothing but where one is.
+    pub const NOTHING: Self = Self {
+        window: 0,
+        target: false,
+        wide: None,
+    };
+
     /// What agents with this policy must be shown. The window is the policy's, whatever the
     /// published one is.
     pub fn of(policy: &Policy<'_>) -> Self {

@@ -64,6 +64,9 @@ pub struct Problem {
     /// The feedback that every result is shown beside, tuned for the published number of agents, if
     /// somebody tuned it.
     pub baseline: Option<Proportional>,
+    /// The feedback of agents that spread over the errors first, tuned likewise; the
+    /// [`baseline`](Self::baseline)'s if there is none.
+    pub coverage: Option<Proportional>,
     /// The policy that ships with the program, if one does.
     pub policy: Option<&'static [u8]>,
     /// The file that describes it, where one does; none for problems in Rust.
@@ -615,11 +618,21 @@ impl Problem {
     /// The tuned feedback for a swarm of another size than the published one: more agents overlap
     /// more, so each pushes less. (A designer may count them; an agent may not.)
     pub fn baseline_for(&self, agents: usize) -> Option<Proportional> {
+        self.baseline.map(|tuned| self.shared(tuned, agents))
+    }
+
+    /// The same for agents that spread over the errors.
+    pub fn coverage_for(&self, agents: usize) -> Option<Proportional> {
+        let tuned = self.coverage.or(self.baseline);
+        tuned.map(|tuned| self.shared(tuned, agents))
+    }
+
+    fn shared(&self, tuned: Proportional, agents: usize) -> Proportional {
         let share = self.agents as f64 / agents.max(1) as f64;
-        self.baseline.map(|tuned| Proportional {
+        Proportional {
             gain: tuned.gain * share.min(1.0),
             ..tuned
-        })
+        }
     }
 
     /// Whether there can be so many agents: any number, unless what each does was measured.

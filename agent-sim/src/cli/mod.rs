@@ -109,6 +109,8 @@ Examples:
   agent-sim eval turbulence-2d --as-published            the authors' numerics only; without: both
   agent-sim eval heat-1d --rows scores.csv               a line an episode; .jsonl: a JSON object
   agent-sim eval heat-1d --set mine.npy                  float32 or float64, [samples, 2, points]
+  agent-sim eval heat-1d --controller coverage --fault crash,fraction=0.3,at=0.5
+                                                         another yardstick, when a third is lost
   agent-sim eval ks-1d --plant 'python -m fieldswarm.plants.exponax_ks'
                                                          on another solver, beside the built-in one")]
     Eval(eval::EvalArgs),
@@ -177,8 +179,11 @@ Examples:
   agent-sim replay out/run-heat-1d
   agent-sim replay out/run-heat-2d --run-plant           a run on a plant, which must be exact to pass")]
     Replay(replay::ReplayArgs),
-    /// Find the best gain of proportional feedback
-    #[command(after_help = "Example:\n  agent-sim tune heat-1d --episodes 200 --seed 1")]
+    /// Find the best gain of proportional or coverage feedback
+    #[command(after_help = "\
+Examples:
+  agent-sim tune heat-1d --episodes 200 --seed 1
+  agent-sim tune heat-1d --controller coverage")]
     Tune(tune::TuneArgs),
     /// A file that describes a field of one's own, to begin with
     #[command(after_help = "\

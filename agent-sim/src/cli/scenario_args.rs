@@ -25,7 +25,7 @@ pub struct ScenarioArgs {
     /// Policy blob [default: the one shipped for the problem]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// Gain of proportional feedback [default: tuned for the problem]
+    /// Gain of proportional or coverage feedback [default: tuned for the problem]
     #[arg(long, value_name = "K")]
     gain: Option<f64>,
     /// Something that goes wrong, e.g. crash,fraction=0.3,at=0.5 (repeatable; agent-sim faults

@@ -1,9 +1,10 @@
-//! `agent-sim tune`: the gain of the proportional yardstick.
+//! `agent-sim tune`: the gain of the yardsticks that have one.
 
 use super::eval::{EpisodeEnded, evaluate, headline_name};
 use super::plant_args::{GivenPlant, on_plant};
 use super::{VERSION, print, use_threads};
-use crate::controller::{Controller, Experiment};
+use crate::controller::{Controller, ControllerKind, Experiment, Takes};
+use crate::coverage::Coverage;
 use crate::table::{number, table};
 use anyhow::bail;
 use clap::Args;
@@ -38,6 +39,9 @@ fn gains(problem: &Problem) -> Vec<f64> {
 pub struct TuneArgs {
     /// The problem, e.g. heat-1d
     problem: String,
+    /// Whose gain: proportional or coverage
+    #[arg(long, default_value = "proportional")]
+    controller: ControllerKind,
     #[command(flatten)]
     plant: GivenPlant,
     /// Number of fresh episodes; the published test set is not tuned on
@@ -53,6 +57,14 @@ pub struct TuneArgs {
 
 pub fn tune(args: &TuneArgs, problems: &Problems) -> anyhow::Result<()> {
     let problem = problems.by_name(&args.problem)?;
+    let (kind, any) = (args.controller, Some(1.0));
+    if kind.takes != Takes::Gain {
+        bail!(
+            "{} has no gain to be tuned; give --controller proportional or coverage",
+            kind.name
+        );
+    }
+    (kind.check)(problem, any)?;
     use_threads(args.threads)?;
     let episodes = EpisodeSet::Fresh.episodes(problem, args.seed, Some(args.episodes.max(1)))?;
     let plant = args.plant.open(problem)?;
@@ -70,9 +82,13 @@ pub fn tune(args: &TuneArgs, problems: &Problems) -> anyhow::Result<()> {
         let mut row = vec![format!("{gain}")];
         for sensing in [ErrorSensing::Point, ErrorSensing::Kernel] {
             let law = Proportional { gain, sensing };
+            let coverage = Coverage::new(problem, law).filter(|_| kind == ControllerKind::COVERAGE);
             let experiment = Experiment {
                 problem,
-                controller: Controller::Proportional(law),
+                controller: match &coverage {
+                    Some(coverage) => Controller::Guided(coverage),
+                    None => Controller::Proportional(law),
+                },
                 agents: problem.agents,
                 steps: problem.horizon,
                 faults: &[],
@@ -103,15 +119,20 @@ pub fn tune(args: &TuneArgs, problems: &Problems) -> anyhow::Result<()> {
         rows.push(row);
     }
     let mut text = format!(
-        "agent-sim {VERSION} · {} · seed {}{} · proportional feedback on {} fresh episodes\n\n{}",
+        "agent-sim {VERSION} · {} · seed {}{} · {} feedback on {} fresh episodes\n\n{}",
         problem.name,
         args.seed,
         on_plant(plant.as_ref()),
+        kind.name,
         episodes.len(),
         table(&rows)
     );
     if let Some((error, law)) = best {
-        let used = match problem.baseline {
+        let used = match kind == ControllerKind::COVERAGE {
+            true => problem.coverage_for(problem.agents),
+            false => problem.baseline,
+        };
+        let used = match used {
             Some(used) => format!("gain {} and {:?}", used.gain, used.sensing),
             None => "none".to_owned(),
         };

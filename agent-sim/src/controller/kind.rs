@@ -2,16 +2,19 @@
 //! and in pictures, and makes the [`Controller`] of a team.
 
 use super::Controller;
+use crate::centre::Guide;
+use crate::coverage::Coverage;
 use crate::report::{RGBColor, line};
 use crate::scenario::{BadScenario, Team};
 use agent_core::policy::Policy;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use problem::Problem;
+use problem::{Drives, Problem, Proportional};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// A way to control a field.
 pub struct Kind {
@@ -29,7 +32,9 @@ pub struct Kind {
     pub takes: Takes,
     /// Whether it is for a problem; `gain` was given.
     pub check: fn(&Problem, gain: Option<f64>) -> Result<(), BadScenario>,
-    /// Makes it for a team that was [checked](Self::check), with the team's policy, parsed.
+    /// Who decides, where it is done in one place; for a team that was [checked](Self::check).
+    pub guide: fn(&Team) -> Option<Arc<dyn Guide>>,
+    /// Makes it for such a team, with the team's policy, parsed.
     pub make: for<'p> fn(&'p Team, Option<&'p Policy<'p>>) -> Controller<'p>,
     /// It as a yardstick for so many agents, where it needs nothing but the problem and what was tuned.
     pub yardstick: fn(&Problem, agents: usize) -> Option<Controller<'static>>,
@@ -51,10 +56,11 @@ pub enum Takes {
 pub struct ControllerKind(&'static Kind);
 
 /// All of them.
-static ALL: [ControllerKind; 3] = [
+static ALL: [ControllerKind; 4] = [
     ControllerKind::POLICY,
     ControllerKind::NONE,
     ControllerKind::PROPORTIONAL,
+    ControllerKind::COVERAGE,
 ];
 
 /// What every result is shown beside.
@@ -70,6 +76,7 @@ impl ControllerKind {
         has_agents: true,
         takes: Takes::Policy,
         check: |_, _| Ok(()),
+        guide: |_| None,
         make: |_, policy| policy.map_or(Controller::None, Controller::Policy),
         yardstick: |_, _| None,
     });
@@ -83,6 +90,7 @@ impl ControllerKind {
         has_agents: false,
         takes: Takes::Nothing,
         check: |_, _| Ok(()),
+        guide: |_| None,
         make: |_, _| Controller::None,
         yardstick: |_, _| Some(Controller::None),
     });
@@ -95,18 +103,43 @@ impl ControllerKind {
         colour: line::ORANGE,
         has_agents: true,
         takes: Takes::Gain,
-        check: |problem, gain| match problem.baseline.is_some() || gain.is_some() {
-            true => Ok(()),
-            false => Err(BadScenario::Senseless(format!(
-                "{} comes without a tuned feedback; give --gain (agent-sim tune {0} finds one)",
-                problem.name
-            ))),
-        },
+        check: |problem, gain| tuned_or_given(problem, problem.baseline, gain, ""),
+        guide: |_| None,
         make: |team, _| {
             let tuned = team.problem.baseline_for(team.agents);
             Controller::Proportional(team.law(tuned).expect("checked when set up"))
         },
         yardstick: |problem, agents| problem.baseline_for(agents).map(Controller::Proportional),
+    });
+
+    /// Agents that spread over the errors, and push where they stand.
+    pub const COVERAGE: Self = Self(&Kind {
+        name: "coverage",
+        help: "Agents that share out the errors by who is nearest, go to the middle of what is theirs, and push",
+        run: "coverage",
+        colour: line::GREEN,
+        has_agents: true,
+        takes: Takes::Gain,
+        check: |problem, gain| match problem.actuation.drives {
+            Drives::Source => tuned_or_given(
+                problem,
+                problem.coverage_for(1),
+                gain,
+                " --controller coverage",
+            ),
+            Drives::Flow => Err(BadScenario::Senseless(format!(
+                "the agents of {} stir: wherever they go they carry the field along, so they cannot \
+                 first spread and then act; give --controller proportional",
+                problem.name
+            ))),
+        },
+        guide: |team| {
+            let law = team.law(team.problem.coverage_for(team.agents))?;
+            let coverage = Coverage::new(&team.problem, law)?;
+            Some(Arc::new(coverage))
+        },
+        make: |team, _| team.guided(),
+        yardstick: |_, _| None,
     });
 
     /// All that there are.
@@ -122,6 +155,22 @@ impl ControllerKind {
     /// The names of all.
     pub fn names() -> String {
         ALL.map(|kind| kind.name).join(", ")
+    }
+}
+
+/// Refuses feedback of which nobody knows the gain.
+fn tuned_or_given(
+    problem: &Problem,
+    tuned: Option<Proportional>,
+    gain: Option<f64>,
+    flag: &str,
+) -> Result<(), BadScenario> {
+    match tuned.is_some() || gain.is_some() {
+        true => Ok(()),
+        false => Err(BadScenario::Senseless(format!(
+            "{} comes without a tuned feedback; give --gain (agent-sim tune {0}{flag} finds one)",
+            problem.name
+        ))),
     }
 }
 

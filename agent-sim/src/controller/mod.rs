@@ -1,9 +1,10 @@
-//! Who commands the actuators: nobody, feedback, or a policy. What is said about each is its [`Kind`].
+//! Who commands the actuators: nobody, feedback, a policy, or a centre. What is said about each is its [`Kind`].
 
 mod kind;
 
 pub use kind::{ControllerKind, Kind, Takes, YARDSTICKS};
 
+use crate::centre::{Desk, Guide};
 use crate::episode::{ClosedLoop, RunError, Snapshot};
 use crate::fault::life::JOIN;
 use crate::fault::{Fault, Ids, Plan, Run, Who};
@@ -28,6 +29,35 @@ pub enum Controller<'p> {
     Proportional(Proportional),
     /// Agents that run a policy.
     Policy(&'p Policy<'p>),
+    /// Agents for whom is decided in one place.
+    Guided(&'p dyn Guide),
+}
+
+/// The agents of a run: what they are shown, how many there are from the beginning, what is at the ends of
+/// their links, and who decides for them.
+struct Crew<F> {
+    view: View,
+    agents: usize,
+    link: F,
+    desk: Option<Desk>,
+}
+
+impl<F> Crew<F> {
+    fn new(view: View, agents: usize, link: F) -> Self {
+        Self {
+            view,
+            agents,
+            link,
+            desk: None,
+        }
+    }
+
+    fn with(self, desk: Desk) -> Self {
+        Self {
+            desk: Some(desk),
+            ..self
+        }
+    }
 }
 
 impl Controller<'_> {
@@ -37,6 +67,7 @@ impl Controller<'_> {
             Self::None => ControllerKind::NONE,
             Self::Proportional(_) => ControllerKind::PROPORTIONAL,
             Self::Policy(_) => ControllerKind::POLICY,
+            Self::Guided(guide) => guide.kind(),
         }
     }
 
@@ -44,6 +75,7 @@ impl Controller<'_> {
     pub fn gain(&self) -> Option<f64> {
         match self {
             Self::Proportional(law) => Some(law.gain),
+            Self::Guided(guide) => guide.gain(),
             Self::None | Self::Policy(_) => None,
         }
     }
@@ -95,24 +127,30 @@ impl Experiment<'_> {
     ) -> Result<Score, RunError> {
         match self.controller {
             Controller::None => {
-                let unseen = View {
-                    window: 0,
-                    target: false,
-                    wide: None,
-                };
                 let none = |_| unreachable!("no agents");
-                self.drive::<InProcess>(rig, episode, unseen, 0, none, watch)
+                self.drive::<InProcess>(rig, episode, Crew::new(View::NOTHING, 0, none), watch)
             }
             Controller::Proportional(law) => {
                 let law = Law::new(self.problem, law);
                 let link = |agent| ProportionalAgent::new(&law, agent);
-                self.drive(rig, episode, law.view(), self.agents, link, watch)
+                let crew = Crew::new(law.view(), self.agents, link);
+                self.drive(rig, episode, crew, watch)
+            }
+            Controller::Guided(guide) => {
+                let desk = Desk::new(guide, self.agents + episode.arrivals.len());
+                let radio = desk.radio();
+                let link = |agent| guide.agent(agent, radio.clone());
+                let crew = Crew::new(guide.view(), self.agents, &link);
+                self.drive(rig, episode, crew.with(desk), watch)
             }
             Controller::Policy(policy) => {
                 let view = View::of(policy);
                 let inside = |_| InProcess::new(policy);
                 match rig.filter(|rig| !rig.is_empty()) {
-                    None => self.drive(rig, episode, view, self.agents, inside, watch),
+                    None => {
+                        let crew = Crew::new(view, self.agents, inside);
+                        self.drive(rig, episode, crew, watch)
+                    }
                     Some(boards) => {
                         let link = |agent| -> Box<dyn Link + '_> {
                             match boards.link(agent) {
@@ -120,7 +158,8 @@ impl Experiment<'_> {
                                 None => Box::new(inside(agent)),
                             }
                         };
-                        self.drive(rig, episode, view, self.agents, link, watch)
+                        let crew = Crew::new(view, self.agents, link);
+                        self.drive(rig, episode, crew, watch)
                     }
                 }
             }
@@ -132,20 +171,24 @@ impl Experiment<'_> {
         &self,
         rig: Option<&Rig>,
         episode: &Episode,
-        view: View,
-        agents: usize,
-        link: impl Fn(usize) -> L + Copy + Send,
+        crew: Crew<impl Fn(usize) -> L + Clone + Send>,
         watch: &mut dyn FnMut(&Snapshot<'_>),
     ) -> Result<Score, RunError> {
+        let Crew {
+            view,
+            agents,
+            link,
+            desk,
+        } = crew;
         let problem = self.problem;
         let arrivals = &episode.arrivals[..];
         if agents > 0 && (self.is_disturbed() || !arrivals.is_empty()) {
             let swarm = self.swarm(view, agents, arrivals, link);
-            return self.steer(rig, episode, swarm, watch);
+            return self.steer(rig, episode, (swarm, desk), watch);
         }
         let links = (0..agents).map(link).collect();
         let swarm = Swarm::new(problem, view, links, (problem.placement)(problem, agents));
-        self.steer(rig, episode, swarm, watch)
+        self.steer(rig, episode, (swarm, desk), watch)
     }
 
     /// The agents' sensors, if they do anything to what they read.
@@ -214,7 +257,7 @@ impl Experiment<'_> {
         &self,
         rig: Option<&Rig>,
         episode: &Episode,
-        swarm: Swarm<L>,
+        (swarm, desk): (Swarm<L>, Option<Desk>),
         watch: &mut dyn FnMut(&Snapshot<'_>),
     ) -> Result<Score, RunError> {
         let plant: Box<dyn Plant> = match self.plant {
@@ -222,6 +265,7 @@ impl Experiment<'_> {
             Some(shared) => shared.lend(),
         };
         let mut run = ClosedLoop::with_plant(self.problem, episode, swarm, plant, self.seed)?;
+        run.led_by(desk);
         watch(&run.snapshot());
         for step in 0..self.steps {
             if let Some(rig) = rig {

@@ -74,6 +74,7 @@ pub static PROBLEM: Problem = Problem {
     },
     longest_step: |problem| Equation::of(problem).longest_step(),
     baseline: None,
+    coverage: None,
     integral: None,
     policy: None,
     kit: None,

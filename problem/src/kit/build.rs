@@ -348,6 +348,7 @@ impl Builder<'_> {
             stepper: |problem, parts| Box::new(DescribedStepper::new(problem, parts)),
             longest_step: |problem| System::of(problem).longest_step(),
             baseline: self.feedback(&file)?,
+            coverage: None,
             policy: beside(self.path),
             kit: Some(kit),
             form: None,

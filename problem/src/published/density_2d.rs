@@ -160,6 +160,7 @@ pub static PROBLEM: Problem = Problem {
         }
     },
     baseline: Some(BASELINE),
+    coverage: None,
     policy: Some(include_bytes!("../../policies/density-2d.policy")),
     kit: None,
     form: None,

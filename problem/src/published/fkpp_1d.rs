@@ -57,6 +57,12 @@ pub const BASELINE: Proportional = Proportional {
     sensing: ErrorSensing::Kernel,
 };
 
+/// The same for agents that spread over the errors (agent-sim tune fkpp-1d --controller coverage).
+pub const COVERAGE: Proportional = Proportional {
+    gain: 500.0,
+    sensing: ErrorSensing::Point,
+};
+
 const LINE: Grid = Grid::line(GRID, 1.0, Edge::Wall);
 
 /// The published experiment.
@@ -113,6 +119,7 @@ pub static PROBLEM: Problem = Problem {
     },
     longest_step: |problem| Fkpp1d::<f64>::largest_stable_dt(equation(problem).growth),
     baseline: Some(BASELINE),
+    coverage: Some(COVERAGE),
     policy: Some(include_bytes!("../../policies/fkpp-1d.policy")),
     kit: None,
     form: None,

@@ -35,6 +35,12 @@ pub const BASELINE: Proportional = Proportional {
     sensing: ErrorSensing::Kernel,
 };
 
+/// The same for agents that spread over the errors (agent-sim tune heat-1d --controller coverage).
+pub const COVERAGE: Proportional = Proportional {
+    gain: 700.0,
+    sensing: ErrorSensing::Point,
+};
+
 /// Terms of the tracking loss (authors' code, heat 1D and Fisher–KPP).
 pub const LOSS: LossWeights = LossWeights {
     track: 5.0,
@@ -104,6 +110,7 @@ pub static PROBLEM: Problem = Problem {
     },
     longest_step: |_| f64::INFINITY,
     baseline: Some(BASELINE),
+    coverage: Some(COVERAGE),
     policy: Some(include_bytes!("../../policies/heat-1d.policy")),
     kit: None,
     form: None,

@@ -69,6 +69,12 @@ pub const BASELINE: Proportional = Proportional {
     sensing: ErrorSensing::Point,
 };
 
+/// The same for agents that spread over the errors (agent-sim tune heat-2d --controller coverage).
+pub const COVERAGE: Proportional = Proportional {
+    gain: 700.0,
+    sensing: ErrorSensing::Point,
+};
+
 const PLATE: Grid = Grid::plane(GRID, [1.0, 1.0], Edge::Wall);
 
 /// The published experiment.
@@ -124,6 +130,7 @@ pub static PROBLEM: Problem = Problem {
     },
     longest_step: |_| f64::INFINITY,
     baseline: Some(BASELINE),
+    coverage: Some(COVERAGE),
     policy: Some(include_bytes!("../../policies/heat-2d.policy")),
     kit: None,
     form: None,

@@ -106,6 +106,7 @@ pub static PROBLEM: Problem = Problem {
     },
     longest_step: |_| Ks1d::<f64>::largest_stable_dt(SPEED_MAX),
     baseline: Some(BASELINE),
+    coverage: None,
     policy: Some(include_bytes!("../../policies/ks-1d.policy")),
     kit: None,
     form: None,

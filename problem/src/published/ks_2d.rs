@@ -102,6 +102,7 @@ pub static PROBLEM: Problem = Problem {
     stepper,
     longest_step: |_| LARGEST_STABLE_DT,
     baseline: Some(BASELINE),
+    coverage: None,
     policy: Some(include_bytes!("../../policies/ks-2d.policy")),
     kit: None,
     form: None,

@@ -133,6 +133,7 @@ pub static PROBLEM: Problem = Problem {
         largest_stable_dt(problem.grid.points, equation(problem).viscosity, SPEED_MAX)
     },
     baseline: Some(BASELINE),
+    coverage: None,
     policy: Some(include_bytes!("../../policies/turbulence-2d.policy")),
     kit: None,
     form: None,

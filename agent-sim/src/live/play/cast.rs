@@ -1,5 +1,6 @@
 //! Who plays: the run that is looked at, and those that go along to compare it with.
 
+use crate::centre::{Desk, Guide};
 use crate::controller::{Controller, ControllerKind, Experiment};
 use crate::episode::{ClosedLoop, RunError};
 use crate::link::{InProcess, Link};
@@ -86,6 +87,7 @@ impl<'c> Cast<'c> {
             Controller::Proportional(_) => {
                 self.fed_back(self.law.expect("checked when set up"), plant)?
             }
+            Controller::Guided(guide) => self.led(guide, plant)?,
             Controller::None => self.start(Controller::None, plant)?,
         };
         let mut others = Vec::new();
@@ -111,6 +113,19 @@ impl<'c> Cast<'c> {
         self.driven(Controller::None, law.view(), plant, link)
     }
 
+    fn led(
+        &self,
+        guide: &'c dyn Guide,
+        plant: Option<&Shared>,
+    ) -> Result<ClosedLoop<Box<dyn Link + 'c>>, RunError> {
+        let desk = Desk::new(guide, self.team.agents);
+        let radio = desk.radio();
+        let link = move |agent| guide.agent(agent, radio.clone());
+        let mut run = self.driven(Controller::Guided(guide), guide.view(), plant, link)?;
+        run.led_by(Some(desk));
+        Ok(run)
+    }
+
     fn driven<L: Link + 'c>(
         &self,
         controller: Controller<'c>,
@@ -129,14 +144,9 @@ impl<'c> Cast<'c> {
         controller: Controller<'c>,
         plant: Option<&Shared>,
     ) -> Result<ClosedLoop<Box<dyn Link + 'c>>, RunError> {
-        let unseen = View {
-            window: 0,
-            target: false,
-            wide: None,
-        };
         let experiment = self.experiment(controller);
         let none = |_| -> InProcess<'c> { unreachable!("no agents") };
-        let swarm = experiment.swarm(unseen, 0, &[], none);
+        let swarm = experiment.swarm(View::NOTHING, 0, &[], none);
         let problem = &self.team.problem;
         ClosedLoop::with_plant(problem, self.episode, swarm, lent(plant), experiment.seed)
     }
