@@ -8,9 +8,12 @@
 use crate::controller::ControllerKind;
 use crate::held::Held;
 use crate::link::{Link, LinkError};
+use crate::scenario::{BadScenario, Team};
 use crate::sense::View;
-use agent_core::agent::{Action, Mode};
+use agent_core::agent::{Action, Mode, project};
 use agent_core::message::Observation;
+use agent_core::policy::Limits;
+use artifacts::fitting;
 use problem::Problem;
 use serde::Serialize;
 use std::fmt::Debug;
@@ -68,6 +71,9 @@ pub trait Guide: Debug + Send + Sync {
     /// An agent at the end of its link: one that does as it is told.
     fn agent<'g>(&'g self, agent: usize, radio: Radio) -> Box<dyn Link + 'g> {
         Box::new(Obedient {
+            axes: self.problem().grid.axes,
+            period_s: self.problem().control_interval as f32,
+            limits: fitting::header(self.problem(), 0).limits,
             held: Held::new(self.problem()),
             agent,
             radio,
@@ -78,6 +84,15 @@ pub trait Guide: Debug + Send + Sync {
     fn decisions(&self) -> Option<Decisions> {
         None
     }
+}
+
+/// Makes controllers that this crate lacks, for programs that have what they take.
+pub trait Bring: Sync {
+    /// Which.
+    fn kind(&self) -> ControllerKind;
+
+    /// That of a team whose problem and settings were checked.
+    fn bring(&self, team: &Team) -> Result<Arc<dyn Guide>, BadScenario>;
 }
 
 /// How long decisions took.
@@ -134,9 +149,12 @@ impl Desk {
     }
 }
 
-/// An agent that does as it is told, and like others holds its last command, fading, when it hears nothing.
+/// An agent that does as it is told, but leaves no domain and enters no keep-out disc, and like others holds its last command, fading, when it hears nothing.
 #[derive(Debug)]
 struct Obedient {
+    axes: usize,
+    period_s: f32,
+    limits: Limits,
     held: Held,
     agent: usize,
     radio: Radio,
@@ -147,7 +165,13 @@ impl Link for Obedient {
         let Order { force, velocity } = self.radio.order(self.agent);
         let action = Action {
             force,
-            velocity,
+            velocity: project(
+                &self.limits,
+                self.axes,
+                self.period_s,
+                observation.position,
+                velocity,
+            ),
             mode: Mode::Active,
         };
         self.held.take(action, observation.now_us);

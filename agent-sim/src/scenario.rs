@@ -22,7 +22,7 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
-use crate::centre::Guide;
+use crate::centre::{Bring, Guide};
 use crate::controller::{Controller, ControllerKind, Experiment, Takes, places};
 use crate::episode::{RunError, Snapshot};
 use crate::fault::{BadFault, Fault, Plan, Run, Who};
@@ -70,6 +70,15 @@ pub struct Scenario {
     /// Gain of proportional or coverage feedback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
+    /// Steps that a controller that plans looks ahead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<usize>,
+    /// Steps after which it plans anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replan: Option<usize>,
+    /// Most times that it runs a plan, forwards and backwards, in one decision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan_runs: Option<usize>,
     /// File of the policy; the shipped one if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<PathBuf>,
@@ -264,6 +273,15 @@ impl Scenario {
 
     /// Checks everything but the episode, and gathers what the run needs.
     pub fn team(&self, problems: &Problems) -> Result<Team, BadScenario> {
+        self.team_with(problems, &[])
+    }
+
+    /// The same with controllers besides that others bring.
+    pub fn team_with(
+        &self,
+        problems: &Problems,
+        others: &[&dyn Bring],
+    ) -> Result<Team, BadScenario> {
         let problem = self.solved(problems)?;
         let senseless = |text: &str| Err(BadScenario::Senseless(text.to_owned()));
         let touch = |at: f64, bad: Result<(), BadTouch>| {
@@ -354,6 +372,7 @@ impl Scenario {
         let mut team = Team {
             kind,
             guide: None,
+            planning: self.planning(kind, steps)?,
             gain: self.gain,
             policy,
             brought,
@@ -367,7 +386,11 @@ impl Scenario {
             requirements: self.requirements.iter().flat_map(wanted).collect(),
             problem,
         };
-        team.guide = (kind.guide)(&team);
+        let bring = others.iter().find(|bring| bring.kind() == kind);
+        team.guide = match bring {
+            Some(bring) => Some(bring.bring(&team)?),
+            None => (kind.guide)(&team)?,
+        };
         let conditions = team.conditions();
         for requirement in &team.requirements {
             let bad = |source| BadScenario::Requirement {
@@ -381,6 +404,46 @@ impl Scenario {
 }
 
 impl Scenario {
+    /// How far is looked ahead in a run of so many steps.
+    fn planning(&self, kind: ControllerKind, steps: usize) -> Result<Planning, BadScenario> {
+        let senseless = |text: String| Err(BadScenario::Senseless(text));
+        let Planning {
+            steps: usual,
+            replan,
+            runs,
+        } = Planning::USUAL;
+        let asked = [self.plan, self.replan, self.plan_runs];
+        if kind.takes != Takes::Planning && asked.iter().any(Option::is_some) {
+            return senseless(
+                "--plan, --replan and --plan-runs belong to --controller nmpc".to_owned(),
+            );
+        }
+        let plan = self.plan.unwrap_or(usual.min(steps));
+        if plan == 0 || plan > steps {
+            return senseless(format!(
+                "--plan {plan} does not fit a run of {steps} steps; give 1 to {steps}"
+            ));
+        }
+        let replan = self.replan.unwrap_or(replan.min(plan));
+        if replan == 0 || replan > plan {
+            return senseless(format!(
+                "--replan {replan} does not fit plans of {plan} steps; give 1 to {plan}"
+            ));
+        }
+        let runs = self.plan_runs.unwrap_or(runs);
+        if runs == 0 || runs > Planning::MOST_RUNS {
+            return senseless(format!(
+                "--plan-runs {runs} is no number of runs that a decision can take; give 1 to {}",
+                Planning::MOST_RUNS
+            ));
+        }
+        Ok(Planning {
+            steps: plan,
+            replan,
+            runs,
+        })
+    }
+
     /// Whether the boards fit the run, and the faults the boards.
     fn check_boards(&self, kind: ControllerKind, agents: usize) -> Result<(), BadScenario> {
         let senseless = |text: String| Err(BadScenario::Senseless(text));
@@ -475,6 +538,28 @@ pub(crate) fn run_memory(problem: &Problem, agents: usize, steps: usize, faults:
     POINT * points + agents * (AGENT + FAULT * faults) + STEP * steps
 }
 
+/// How far a controller that plans looks ahead, and what it may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Planning {
+    /// Steps of a plan.
+    pub steps: usize,
+    /// Steps of it that are followed.
+    pub replan: usize,
+    /// Most times that a plan is run, forwards and backwards, in one decision.
+    pub runs: usize,
+}
+
+impl Planning {
+    /// Unless something else is asked for.
+    pub const USUAL: Self = Self {
+        steps: 30,
+        replan: 5,
+        runs: 20,
+    };
+    /// Most runs of a decision: beyond, a plan gains nothing.
+    pub const MOST_RUNS: usize = 10_000;
+}
+
 /// Feedback of that gain for a problem that nobody tuned one for.
 fn plain(gain: f64) -> Proportional {
     Proportional {
@@ -498,6 +583,8 @@ pub struct Team {
     pub kind: ControllerKind,
     /// Who decides for all agents, where that is done in one place.
     pub guide: Option<Arc<dyn Guide>>,
+    /// How far it looks ahead, if it does.
+    pub planning: Planning,
     /// With which gain, where one was given.
     pub gain: Option<f64>,
     /// With which policy.
@@ -590,7 +677,11 @@ impl Team {
 
     /// Its scenario with what that left to defaults.
     pub fn explicit(&self, scenario: &Scenario) -> Scenario {
+        let plans = |figure: usize| (self.kind.takes == Takes::Planning).then_some(figure);
         Scenario {
+            plan: plans(self.planning.steps),
+            replan: plans(self.planning.replan),
+            plan_runs: plans(self.planning.runs),
             problem: self.problem.address(),
             controller: Some(self.kind),
             agents: Some(self.at_first()),

@@ -265,6 +265,21 @@ fn senseless_numbers_are_refused() {
         ),
         ("run heat-1d --controller proportional --gain NaN", "NaN"),
         (
+            "run density-2d --controller coverage",
+            "--controller proportional",
+        ),
+        ("tune density-2d --controller coverage", "stir"),
+        ("tune heat-1d --controller none", "no gain"),
+        (
+            "eval ks-1d --controller nmpc --plan 20",
+            "trainer eval ks-1d --controller nmpc",
+        ),
+        (
+            "run heat-1d --controller coverage --replan 5",
+            "belong to --controller nmpc",
+        ),
+        ("eval heat-1d --policy hand.policy --from 300", "0 to 299"),
+        (
             "eval heat-1d --policy hand.policy --episodes 0",
             "0 episodes",
         ),

@@ -138,6 +138,11 @@ impl<'a> Entries<'a> {
         Ok(Self(list))
     }
 
+    /// Their problems.
+    pub fn problems(&self) -> Problems {
+        Problems::new(self.0).expect("no two of one name")
+    }
+
     /// One after the other.
     pub fn iter(&self) -> impl Iterator<Item = &'static Entry> + 'a {
         self.0.iter().copied()

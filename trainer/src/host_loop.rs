@@ -333,6 +333,28 @@ impl<T: Real> HostLoop<T> {
         (terms[0], decided)
     }
 
+    /// What a planned action, before tanh, tells an agent: a force, and a velocity along each axis.
+    pub fn order(&self, planned: &[T]) -> (T, [T; 2]) {
+        let (mut decided, mut action) = ([T::ZERO; MOST_ACTIONS], [T::ZERO; MOST_ACTIONS]);
+        let actions = self.shape.actions;
+        for (to, from) in decided.iter_mut().zip(planned) {
+            *to = from.squash();
+        }
+        self.motion
+            .saturate(&decided[..actions], &mut action[..actions]);
+        let mut velocity = [T::ZERO; 2];
+        for (to, from) in velocity
+            .iter_mut()
+            .zip(&action[self.motion.velocity_at()..actions])
+        {
+            *to = *from;
+        }
+        match self.motion.has_force() {
+            true => (action[0], velocity),
+            false => (T::ZERO, velocity),
+        }
+    }
+
     fn fly(&self, pilot: Pilot<T>, trials: &[Trial]) -> (Vec<Terms>, Tape<T>) {
         let scripts: Vec<Script<T>> = trials.iter().map(|t| Script::of(&t.episode)).collect();
         let (terms, groups): (Vec<_>, Vec<_>) = groups(trials)

@@ -42,6 +42,7 @@ pub mod inspect;
 pub mod kernels;
 pub mod learn;
 pub mod loss;
+pub mod nmpc;
 pub mod oracle;
 pub mod policy;
 pub mod published;

@@ -7,6 +7,7 @@ use super::rows::Rows;
 use super::run::aside;
 use super::scenario_args::ScenarioArgs;
 use super::{VERSION, print, provenance, say_beforehand, use_threads};
+use crate::centre::{Bring, Decisions};
 use crate::controller::{ControllerKind, Experiment, YARDSTICKS};
 use crate::episode::RunError;
 use crate::plant::Shared;
@@ -29,6 +30,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// What `eval` takes.
 #[derive(Args)]
 pub struct EvalArgs {
     #[command(flatten)]
@@ -42,6 +44,10 @@ pub struct EvalArgs {
     /// it is on another grid
     #[arg(long, default_value = "table", value_name = "SET")]
     set: String,
+    /// The step from which on errors count in means over time, e.g. 350 for the last 50 of 400
+    /// [default: as published]
+    #[arg(long, value_name = "T")]
+    from: Option<usize>,
     /// Number of episodes [default: all of a set, 50 fresh ones]
     #[arg(long, value_name = "N")]
     episodes: Option<usize>,
@@ -58,6 +64,24 @@ pub struct EvalArgs {
     /// Threads to use [default: all cores]; results do not depend on it
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+}
+
+impl EvalArgs {
+    /// Lets means over time begin where they are asked to.
+    fn count_from(&self, team: &mut Team) -> anyhow::Result<()> {
+        let Some(from) = self.from else {
+            return Ok(());
+        };
+        if from >= team.steps {
+            let last = team.steps - 1;
+            bail!(
+                "--from {from} leaves none of {} steps; give 0 to {last}",
+                team.steps
+            );
+        }
+        team.problem.scoring.from = from;
+        Ok(())
+    }
 }
 
 /// What storing weights in another way costs, on the same episodes.
@@ -87,6 +111,8 @@ struct Evaluation<'a> {
     plant: Option<&'a str>,
     agents: usize,
     steps: usize,
+    /// The step from which on errors count in means over time.
+    from: usize,
     episodes: usize,
     seed: u64,
     set: &'a str,
@@ -99,18 +125,23 @@ struct Evaluation<'a> {
     headline: &'a str,
     #[serde(flatten)]
     summary: Summary,
+    /// How long a controller that plans took to decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decisions: Option<Decisions>,
     /// With `--weights`.
     #[serde(skip_serializing_if = "Option::is_none")]
     recoding: Option<Recoding>,
 }
 
-pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
+/// Runs the command, also with controllers that others bring.
+pub fn eval(args: &EvalArgs, problems: &Problems, brought: &[&dyn Bring]) -> anyhow::Result<()> {
     use_threads(args.threads)?;
     let mut scenario = args.scenario.scenario()?;
     scenario.agents = args.agents.or(scenario.agents);
     scenario.set.clone_from(&args.set);
     args.plant.settle(&mut scenario)?;
-    let mut team = scenario.team(problems)?;
+    let mut team = scenario.team_with(problems, brought)?;
+    args.count_from(&mut team)?;
     let episodes = scenario.episodes(&team, args.episodes)?;
     let resampled = scenario.resampled(&team)?;
     if args.weights.is_some() && team.policy.is_none() {
@@ -146,6 +177,7 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
         args,
         scenario: &scenario,
         problems,
+        brought,
         episodes: &episodes,
         plant: plant.as_ref(),
     };
@@ -158,7 +190,8 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
         },
         Err(ended) => return Err(ended),
     };
-    let summary = results[usize::from(recoding.is_some())].summary();
+    let result = &results[usize::from(recoding.is_some())];
+    let (summary, asked_for) = (result.summary(), result.decisions);
     let mut wrote = String::new();
     if let Some(rows) = rows {
         wrote = format!("\n{}", write(rows, &team, &results)?);
@@ -173,6 +206,7 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
             plant: plant.as_ref().map(Shared::name),
             agents: team.agents,
             steps: team.steps,
+            from: team.problem.scoring.from,
             episodes: episodes.len(),
             seed: scenario.seed,
             set: &scenario.set,
@@ -181,6 +215,7 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
             version: VERSION,
             headline: headline_name(&team.problem),
             summary,
+            decisions: asked_for,
             recoding,
         };
         return print(&(serde_json::to_string_pretty(&evaluation)? + "\n"));
@@ -197,7 +232,9 @@ pub fn eval(args: &EvalArgs, problems: &Problems) -> anyhow::Result<()> {
         scenario.set,
         aside(resampled.as_ref()),
         summary_table(&team.problem, &shown),
-        cost(&team.problem, recoding.as_ref()) + &notes(&team.problem, team.agents),
+        asked_for.map_or(String::new(), thought)
+            + &cost(&team.problem, recoding.as_ref())
+            + &notes(&team.problem, team.agents),
     ))
 }
 
@@ -209,6 +246,7 @@ struct Contest<'a> {
     args: &'a EvalArgs,
     scenario: &'a Scenario,
     problems: &'a Problems,
+    brought: &'a [&'a dyn Bring],
     episodes: &'a [Episode],
     plant: Option<&'a Shared>,
 }
@@ -316,12 +354,18 @@ impl Contest<'_> {
         if self.scenario.variant.is_some() {
             return Ok(());
         }
-        for variant in self.scenario.team(self.problems)?.problem.variants {
+        for variant in self
+            .scenario
+            .team_with(self.problems, self.brought)?
+            .problem
+            .variants
+        {
             let other = Scenario {
                 variant: Some(variant.name.to_owned()),
                 ..self.scenario.clone()
             };
-            let team = other.team(self.problems)?;
+            let mut team = other.team_with(self.problems, self.brought)?;
+            self.args.count_from(&mut team)?;
             let policy = team.parsed_policy();
             let experiment = team.experiment(policy.as_ref());
             self.enter(&team, &experiment, variant.name, results)?;
@@ -343,6 +387,8 @@ struct Evaluated {
     policy_hash: Option<String>,
     /// What computed the field; the problem's own solver if there is none.
     plant: Option<String>,
+    /// How long it took to decide, where that is worth knowing.
+    decisions: Option<Decisions>,
     scores: Vec<Score>,
 }
 
@@ -358,6 +404,7 @@ impl Evaluated {
             gain: experiment.controller.gain(),
             policy_hash: policy.map(|file| file.hash()),
             plant: experiment.plant.map(|plant| plant.name().to_owned()),
+            decisions: experiment.controller.decisions(),
             scores,
         }
     }
@@ -387,6 +434,16 @@ fn headline(problem: &Problem, summary: &Summary) -> f64 {
         Headline::Final => summary.final_error.mean,
         Headline::TimeMean => summary.time_mean.mean,
     }
+}
+
+/// How long decisions took, in a sentence.
+pub fn thought(decisions: Decisions) -> String {
+    let Decisions {
+        count,
+        mean_ms,
+        worst_ms,
+    } = decisions;
+    format!("  {count} decisions took {mean_ms:.1} ms each, {worst_ms:.1} ms at most.\n")
 }
 
 /// What other weights cost, in a sentence.

@@ -1,4 +1,5 @@
-//! The command line: [`main`] for a list of problems, a module for each command.
+//! The command line: [`main`] for a list of problems, a module for each command. Those that take a controller
+//! for a whole run are open to programs that [bring](crate::centre::Bring) some of their own.
 
 mod agents;
 mod bench;
@@ -26,6 +27,10 @@ mod scenario_args;
 mod sweep;
 mod tape;
 mod tune;
+
+pub use eval::{EvalArgs, eval};
+pub use replay::{ReplayArgs, replay};
+pub use run::{RunArgs, run};
 
 use crate::scenario::{Scenario, Team};
 use anyhow::{anyhow, bail};
@@ -229,9 +234,9 @@ fn carry_out(command: Option<Command>, problems: &Problems) -> anyhow::Result<()
     match command {
         None => demo::demo(&demo::DemoArgs::default()),
         Some(Command::Demo(args)) => demo::demo(&args),
-        Some(Command::Run(args)) => run::run(&args, problems),
+        Some(Command::Run(args)) => run::run(&args, problems, &[]),
         Some(Command::Live(args)) => live::live(&args, problems),
-        Some(Command::Eval(args)) => eval::eval(&args, problems),
+        Some(Command::Eval(args)) => eval::eval(&args, problems, &[]),
         Some(Command::Sweep(args)) => sweep::sweep(&args, problems),
         Some(Command::Campaign(args)) => campaign::campaign(&args, problems),
         Some(Command::Hunt(args)) => hunt::hunt(&args, problems),
@@ -240,7 +245,7 @@ fn carry_out(command: Option<Command>, problems: &Problems) -> anyhow::Result<()
         Some(Command::Nodes(args)) => nodes::nodes(&args),
         Some(Command::Key(args)) => key::key(&args),
         Some(Command::Sign(args)) => key::sign(&args),
-        Some(Command::Replay(args)) => replay::replay(&args, problems),
+        Some(Command::Replay(args)) => replay::replay(&args, problems, &[]),
         Some(Command::Tune(args)) => tune::tune(&args, problems),
         Some(Command::New(args)) => new::new(&args),
         Some(Command::Check(args)) => check::check(&args),

@@ -3,6 +3,7 @@
 use super::plant_args::PlantArgs;
 use super::progress::Progress;
 use super::{print, use_threads};
+use crate::centre::Bring;
 use crate::controller::Experiment;
 use crate::fault::Fault;
 use crate::recording::{Recording, fingerprints};
@@ -22,6 +23,7 @@ pub const POLICY: &str = "agents.policy";
 /// Figures and fingerprint of every step.
 pub const STEPS: &str = "steps.csv";
 
+/// What `replay` takes.
 #[derive(Args)]
 pub struct ReplayArgs {
     /// The folder that `agent-sim run` wrote
@@ -33,7 +35,12 @@ pub struct ReplayArgs {
     threads: Option<usize>,
 }
 
-pub fn replay(args: &ReplayArgs, problems: &Problems) -> anyhow::Result<()> {
+/// Runs the command, also with controllers that others bring.
+pub fn replay(
+    args: &ReplayArgs,
+    problems: &Problems,
+    brought: &[&dyn Bring],
+) -> anyhow::Result<()> {
     use_threads(args.threads)?;
     let folder = &args.folder;
     let (mut scenario, episode) = recorded(folder, problems)?;
@@ -55,7 +62,7 @@ pub fn replay(args: &ReplayArgs, problems: &Problems) -> anyhow::Result<()> {
             folder.join(STEPS).display()
         );
     };
-    let team = scenario.team(problems)?;
+    let team = scenario.team_with(problems, brought)?;
     let episode = scenario.touched(&team, episode);
     let policy = team.parsed_policy();
     let plant = args.plant.open(&scenario, &team.problem)?;

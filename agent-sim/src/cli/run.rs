@@ -1,6 +1,6 @@
 //! `agent-sim run`: one episode, scores, pictures and a record to replay.
 
-use super::eval::notes;
+use super::eval::{notes, thought};
 use super::fields::{self, Fields};
 use super::live::PageArgs;
 use super::nodes::status_rows;
@@ -12,6 +12,7 @@ use super::rig_args::RigArgs;
 use super::scenario_args::ScenarioArgs;
 use super::tape::{self, Tape};
 use super::{VERSION, print, provenance, say_beforehand, use_threads};
+use crate::centre::{Bring, Decisions};
 use crate::controller::{Controller, ControllerKind, Experiment};
 use crate::episode::RunError;
 use crate::fault::Fault;
@@ -90,6 +91,7 @@ impl StageArgs {
     }
 }
 
+/// What `run` takes.
 #[derive(Args)]
 pub struct RunArgs {
     #[command(flatten)]
@@ -133,6 +135,9 @@ struct Outcome<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     plant: Option<&'a str>,
     scores: Vec<Named>,
+    /// How long a controller that plans took to decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decisions: Option<Decisions>,
     folder: String,
     /// What `--fields` wrote.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -162,7 +167,8 @@ struct Named {
     integral: BTreeMap<&'static str, [f64; 2]>,
 }
 
-pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
+/// Runs the command, also with controllers that others bring.
+pub fn run(args: &RunArgs, problems: &Problems, brought: &[&dyn Bring]) -> anyhow::Result<()> {
     use_threads(args.threads)?;
     let StageArgs {
         rig: rig_args,
@@ -174,7 +180,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     }
     let scenario = args.stage.scenario()?;
     let patience = rig_args.patience()?;
-    let team = scenario.team(problems)?;
+    let team = scenario.team_with(problems, brought)?;
     let episode = scenario.episode(&team)?;
     let resampled = scenario.resampled(&team)?;
     let problem = &team.problem;
@@ -317,6 +323,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         written.extend_from_slice(&kept);
         bail!(cut_short(cut, &written));
     }
+    let decisions = experiment.controller.decisions();
     let events = events(&experiment);
     let mut pictures = pictures(problem, &episode, &shown, &events, &source)?;
     let boards = rig.as_ref().filter(|rig| !rig.is_empty()).map(board_tables);
@@ -347,7 +354,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
     if let Some(cut) = &cut {
         summary += &format!(" It was cut short. {cut}.");
     }
-    let mut note = notes(problem, team.agents);
+    let mut note = decisions.map_or(String::new(), thought) + &notes(problem, team.agents);
     if let Some(resampled) = &resampled {
         note += &format!("  The episode is of {}, {resampled}.\n", scenario.set);
     }
@@ -402,6 +409,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
             policy_hash: team.policy.as_ref().map(|file| file.hash()),
             plant: plant.as_ref().map(Shared::name),
             scores: scores.collect(),
+            decisions,
             folder: folder.path().display().to_string(),
             fields: kept.iter().map(|path| path.display().to_string()).collect(),
             resampled: resampled.as_ref(),
@@ -417,7 +425,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         format!("\n{}\n{}", table(&boards.nodes), table(&boards.events))
     });
     print(&format!(
-        "{source} · {} agents · {} steps · episode {} of the {} set{}\n{}\n{}{margins}{boards}\n{}",
+        "{source} · {} agents · {} steps · episode {} of the {} set{}\n{}\n{}{}{margins}{boards}\n{}",
         team.agents,
         team.steps,
         scenario.episode,
@@ -425,6 +433,7 @@ pub fn run(args: &RunArgs, problems: &Problems) -> anyhow::Result<()> {
         aside(resampled.as_ref()),
         fault_lines(&team),
         table(&rows),
+        decisions.map_or(String::new(), |taken| format!("\n{}", thought(taken))),
         listing(&written)
     ))?;
     lost(&team, judged.as_ref())

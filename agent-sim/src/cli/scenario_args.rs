@@ -28,6 +28,16 @@ pub struct ScenarioArgs {
     /// Gain of proportional or coverage feedback [default: tuned for the problem]
     #[arg(long, value_name = "K")]
     gain: Option<f64>,
+    /// Steps that nmpc looks ahead [default: 30, or as many as the run has]
+    #[arg(long, value_name = "T")]
+    plan: Option<usize>,
+    /// Steps after which nmpc plans anew [default: 5]
+    #[arg(long, value_name = "T")]
+    replan: Option<usize>,
+    /// Most times that nmpc runs a plan, forwards and backwards, in one decision: its bound on time
+    /// [default: 20]
+    #[arg(long, value_name = "N")]
+    plan_runs: Option<usize>,
     /// Something that goes wrong, e.g. crash,fraction=0.3,at=0.5 (repeatable; agent-sim faults
     /// lists all)
     #[arg(long = "fault", value_name = "FAULT")]
@@ -104,6 +114,9 @@ impl ScenarioArgs {
         scenario.steps = or(&self.steps, scenario.steps);
         scenario.controller = self.controller.or(scenario.controller);
         scenario.gain = self.gain.or(scenario.gain);
+        scenario.plan = or(&self.plan, scenario.plan);
+        scenario.replan = or(&self.replan, scenario.replan);
+        scenario.plan_runs = or(&self.plan_runs, scenario.plan_runs);
         scenario.policy = self.policy.clone().or(scenario.policy);
         scenario.seed = self.seed.unwrap_or(scenario.seed);
         Ok(scenario)

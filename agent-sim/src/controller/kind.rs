@@ -33,12 +33,15 @@ pub struct Kind {
     /// Whether it is for a problem; `gain` was given.
     pub check: fn(&Problem, gain: Option<f64>) -> Result<(), BadScenario>,
     /// Who decides, where it is done in one place; for a team that was [checked](Self::check).
-    pub guide: fn(&Team) -> Option<Arc<dyn Guide>>,
+    pub guide: fn(&Team) -> MadeGuide,
     /// Makes it for such a team, with the team's policy, parsed.
     pub make: for<'p> fn(&'p Team, Option<&'p Policy<'p>>) -> Controller<'p>,
     /// It as a yardstick for so many agents, where it needs nothing but the problem and what was tuned.
     pub yardstick: fn(&Problem, agents: usize) -> Option<Controller<'static>>,
 }
+
+/// Who decides in one place, or nobody does.
+pub type MadeGuide = Result<Option<Arc<dyn Guide>>, BadScenario>;
 
 /// What a controller is made of besides the problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +52,8 @@ pub enum Takes {
     Policy,
     /// A gain.
     Gain,
+    /// How far to look ahead, and how often.
+    Planning,
 }
 
 /// Which of the ways, by its name.
@@ -56,11 +61,12 @@ pub enum Takes {
 pub struct ControllerKind(&'static Kind);
 
 /// All of them.
-static ALL: [ControllerKind; 4] = [
+static ALL: [ControllerKind; 5] = [
     ControllerKind::POLICY,
     ControllerKind::NONE,
     ControllerKind::PROPORTIONAL,
     ControllerKind::COVERAGE,
+    ControllerKind::NMPC,
 ];
 
 /// What every result is shown beside.
@@ -76,7 +82,7 @@ impl ControllerKind {
         has_agents: true,
         takes: Takes::Policy,
         check: |_, _| Ok(()),
-        guide: |_| None,
+        guide: |_| Ok(None),
         make: |_, policy| policy.map_or(Controller::None, Controller::Policy),
         yardstick: |_, _| None,
     });
@@ -90,7 +96,7 @@ impl ControllerKind {
         has_agents: false,
         takes: Takes::Nothing,
         check: |_, _| Ok(()),
-        guide: |_| None,
+        guide: |_| Ok(None),
         make: |_, _| Controller::None,
         yardstick: |_, _| Some(Controller::None),
     });
@@ -104,7 +110,7 @@ impl ControllerKind {
         has_agents: true,
         takes: Takes::Gain,
         check: |problem, gain| tuned_or_given(problem, problem.baseline, gain, ""),
-        guide: |_| None,
+        guide: |_| Ok(None),
         make: |team, _| {
             let tuned = team.problem.baseline_for(team.agents);
             Controller::Proportional(team.law(tuned).expect("checked when set up"))
@@ -134,9 +140,29 @@ impl ControllerKind {
             ))),
         },
         guide: |team| {
-            let law = team.law(team.problem.coverage_for(team.agents))?;
-            let coverage = Coverage::new(&team.problem, law)?;
-            Some(Arc::new(coverage))
+            let law = team.law(team.problem.coverage_for(team.agents));
+            let coverage = law.and_then(|law| Coverage::new(&team.problem, law));
+            Ok(coverage.map(|coverage| Arc::new(coverage) as Arc<dyn Guide>))
+        },
+        make: |team, _| team.guided(),
+        yardstick: |_, _| None,
+    });
+
+    /// A plan for all agents, made anew as it goes; of another program, which has the derivatives.
+    pub const NMPC: Self = Self(&Kind {
+        name: "nmpc",
+        help: "A plan for all agents, made anew every few steps: trainer run|eval … --controller nmpc",
+        run: "nmpc",
+        colour: line::VERMILION,
+        has_agents: true,
+        takes: Takes::Planning,
+        check: |_, _| Ok(()),
+        guide: |team| {
+            Err(BadScenario::Senseless(format!(
+                "nmpc plans through the derivatives of the field, which this command does not have; the \
+                 trainer has run and eval with it: trainer eval {} --controller nmpc",
+                team.problem.address()
+            )))
         },
         make: |team, _| team.guided(),
         yardstick: |_, _| None,

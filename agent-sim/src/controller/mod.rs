@@ -2,9 +2,9 @@
 
 mod kind;
 
-pub use kind::{ControllerKind, Kind, Takes, YARDSTICKS};
+pub use kind::{ControllerKind, Kind, MadeGuide, Takes, YARDSTICKS};
 
-use crate::centre::{Desk, Guide};
+use crate::centre::{Decisions, Desk, Guide};
 use crate::episode::{ClosedLoop, RunError, Snapshot};
 use crate::fault::life::JOIN;
 use crate::fault::{Fault, Ids, Plan, Run, Who};
@@ -68,6 +68,14 @@ impl Controller<'_> {
             Self::Proportional(_) => ControllerKind::PROPORTIONAL,
             Self::Policy(_) => ControllerKind::POLICY,
             Self::Guided(guide) => guide.kind(),
+        }
+    }
+
+    /// How long it took to decide so far, where that is worth knowing.
+    pub fn decisions(&self) -> Option<Decisions> {
+        match self {
+            Self::Guided(guide) => guide.decisions(),
+            Self::None | Self::Policy(_) | Self::Proportional(_) => None,
         }
     }
 

@@ -12,6 +12,7 @@ mod train;
 
 use crate::checkpoint::Checkpoint;
 use crate::entry::{Entries, Entry};
+use crate::nmpc::Planners;
 use crate::{export, inspect};
 use agent_core::policy::{Encoding, Governor, MAGIC};
 use anyhow::{Context, Result};
@@ -42,6 +43,7 @@ Examples:
   trainer inspect my.policy                          what is in it
   trainer step my.policy                             what it makes of its own probe
   trainer oracle heat-1d                             what could be reached at best
+  trainer eval ks-1d --controller nmpc               a planner that sees everything, on the test episodes
   trainer bench heat-1d --against-jax                seconds per step, beside JAX"
 )]
 struct Arguments {
@@ -87,6 +89,19 @@ enum Command {
     Step(step::Arguments),
     /// Seek the best actions for known episodes: what is possible with full knowledge.
     Oracle(oracle::Arguments),
+    /// One episode, as agent-sim run makes it, also under controllers that plan through the adjoint.
+    #[command(
+        after_help = "Examples:\n  trainer run ks-1d --controller nmpc --plan 20 --replan 1\n  \
+        trainer run heat-1d --controller nmpc --fault crash,fraction=0.3,at=0.5"
+    )]
+    Run(Box<agent_sim::cli::RunArgs>),
+    /// Many episodes, as agent-sim eval scores them, also under controllers that plan through the adjoint.
+    #[command(after_help = "Examples:\n  trainer eval ks-1d --controller nmpc\n  \
+        trainer eval ks-1d --controller nmpc --plan 20 --replan 1 --set fresh --episodes 10 --steps 400 --from 350")]
+    Eval(Box<agent_sim::cli::EvalArgs>),
+    /// A run that was recorded, checked bit for bit.
+    #[command(after_help = "Example:\n  trainer replay out/run-ks-1d")]
+    Replay(agent_sim::cli::ReplayArgs),
     /// Whether a field can be trained on: gradient, expected time, size of the policy.
     Check(check::Arguments),
     /// Time training steps.
@@ -135,6 +150,15 @@ fn carry_out(command: Command, entries: &Entries) -> Result<()> {
         Command::Import(arguments) => import::run(&arguments, entries),
         Command::Step(arguments) => step::run(&arguments),
         Command::Oracle(arguments) => oracle::run(arguments, entries),
+        Command::Run(arguments) => {
+            agent_sim::cli::run(&arguments, &entries.problems(), &[&Planners(entries)])
+        }
+        Command::Eval(arguments) => {
+            agent_sim::cli::eval(&arguments, &entries.problems(), &[&Planners(entries)])
+        }
+        Command::Replay(arguments) => {
+            agent_sim::cli::replay(&arguments, &entries.problems(), &[&Planners(entries)])
+        }
         Command::Check(arguments) => check::run(&arguments, entries),
         Command::Bench(arguments) => bench::run(arguments, entries),
         Command::Export {

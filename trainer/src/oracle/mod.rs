@@ -5,13 +5,14 @@
 //! plan; that plan is approached from above, by a quasi-Newton method that begins with what a policy
 //! does and stops when it gains no more.
 
-mod search;
+pub(crate) mod search;
 
 use crate::adjoint::physics::FieldStep;
 use crate::adjoint::real::Real;
 use crate::entry::Entry;
 use crate::export;
 use crate::host_loop::HostLoop;
+use crate::loss::TERMS;
 use crate::trial::Trial;
 use agent_core::policy::Policy;
 use anyhow::{Context, Result};
@@ -186,7 +187,10 @@ impl<T: Real> Planner<T> {
 
     /// The search for the plan of an episode of which the first `fixed` actions stay.
     fn flight<'a>(&'a self, trial: &'a Trial, fixed: usize) -> Flight<'a, T> {
-        Flight::new(&self.closed_loop, trial, fixed, self.runs, &self.bar)
+        let mut objective = [0.0; TERMS];
+        objective[scored(&self.closed_loop) as usize] = 1.0;
+        let extent = (fixed, self.runs);
+        Flight::new(&self.closed_loop, trial, objective, extent, &self.bar)
     }
 
     fn found(&self, trial: &Trial, log: Log, policy: Option<f64>) -> Found {
@@ -229,7 +233,7 @@ fn cast<T: Real>(plan: &[f64]) -> Vec<T> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::published::heat_1d::ENTRY;
     use artifacts::policy_file::PolicyFile;
@@ -338,7 +342,7 @@ mod tests {
 
     /// What is left at best of `start + Σ share · effects`, of which the squares are known for every
     /// one and every two of the shares: `s − ½ bᵀ A⁻¹ b`.
-    fn least(square: impl Fn(&[f64]) -> f64, count: usize) -> f64 {
+    pub fn least(square: impl Fn(&[f64]) -> f64, count: usize) -> f64 {
         let with = |which: &[usize]| {
             let mut shares = vec![0.0; count];
             which.iter().for_each(|&k| shares[k] += 0.4);

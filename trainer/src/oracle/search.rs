@@ -2,7 +2,7 @@
 
 use crate::adjoint::real::Real;
 use crate::host_loop::HostLoop;
-use crate::loss::{TERMS, Term};
+use crate::loss::Term;
 use crate::rollout::Terms;
 use crate::trial::Trial;
 use argmin::core::{CostFunction, Error, Executor, Gradient};
@@ -26,11 +26,11 @@ const GAIN: f64 = 0.01;
 const FIRST_STEP: f64 = 0.1;
 
 /// An episode whose plan is sought. Plans are [horizon, agents, actions] before tanh.
-pub(super) struct Flight<'a, T: Real> {
+pub(crate) struct Flight<'a, T: Real> {
     closed_loop: &'a HostLoop<T>,
     trial: &'a Trial,
-    /// The term that counts.
-    scored: Term,
+    /// What is to become small: so much of each term.
+    objective: Terms,
     /// Actions at the beginning that stay as they are.
     fixed: usize,
     /// Most runs.
@@ -41,10 +41,10 @@ pub(super) struct Flight<'a, T: Real> {
 
 /// What a search has come to.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(crate) struct Log {
     /// Episodes run, forwards and backwards.
     pub runs: usize,
-    /// The best score.
+    /// The least that the objective came to.
     pub score: f64,
     /// Its plan.
     pub plan: Vec<f64>,
@@ -72,14 +72,14 @@ impl<'a, T: Real> Flight<'a, T> {
     pub fn new(
         closed_loop: &'a HostLoop<T>,
         trial: &'a Trial,
-        fixed: usize,
-        most: usize,
+        objective: Terms,
+        (fixed, most): (usize, usize),
         bar: &'a ProgressBar,
     ) -> Self {
         Self {
             closed_loop,
             trial,
-            scored: scored(closed_loop),
+            objective,
             fixed,
             most,
             bar,
@@ -97,17 +97,15 @@ impl<'a, T: Real> Flight<'a, T> {
     /// The best plan that can be found from a start, led by the error on the way at first if that
     /// start is nothing much.
     pub fn seek(self, start: Vec<f64>, led: bool) -> Log {
-        let mut weights = [0.0; TERMS];
-        weights[self.scored as usize] = 1.0;
         self.log.borrow_mut().plan = start;
         if led {
-            let mut weights = weights;
+            let mut weights = self.objective;
             weights[Term::Track as usize] += ON_THE_WAY;
             // Clouds that do not overlap their target need to be told where it is.
             weights[Term::Centroid as usize] += ON_THE_WAY;
             self.descend(weights);
         }
-        self.descend(weights);
+        self.descend(self.objective);
         let log = self.log.into_inner();
         self.bar.inc((self.most - log.runs) as u64);
         log
@@ -172,18 +170,15 @@ impl<'a, T: Real> Flight<'a, T> {
         let gradient = self.closed_loop.backward_plans(tape, trials, &[*weights]);
         let mut gradient: Vec<f64> = gradient.into_iter().map(T::wide).collect();
         gradient[..self.fixed].fill(0.0);
-        let cost = weights
-            .iter()
-            .zip(&terms[0])
-            .map(|(w, term)| w * term)
-            .sum();
+        let weighted = |weights: &Terms| weights.iter().zip(&terms[0]).map(|(w, t)| w * t).sum();
+        let cost = weighted(weights);
         let mut log = self.log.borrow_mut();
         log.runs += 1;
         self.bar.inc(1);
         if !(f64::is_finite(cost) && gradient.iter().all(|g| g.is_finite())) {
             return Err(Halt::Overflow);
         }
-        let score = terms[0][self.scored as usize];
+        let score: f64 = weighted(&self.objective);
         if score < log.score {
             log.score = score;
             log.plan = plan.to_vec();
