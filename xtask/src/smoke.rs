@@ -252,6 +252,36 @@ const COMMANDS: &[(&str, Smoke)] = &[
             --window 8 --activation relu -o imported.policy",
         ),
     ),
+    // docs/baselines.md
+    (
+        "agent-sim eval heat-1d --controller coverage",
+        With("--episodes 2 --steps 20"),
+    ),
+    (
+        "agent-sim eval heat-1d --controller coverage --fault crash,fraction=0.3,at=0.5",
+        With("--episodes 2 --steps 20"),
+    ),
+    (
+        "agent-sim tune heat-1d --controller coverage",
+        With("--episodes 1"),
+    ),
+    (
+        "trainer eval heat-1d --controller nmpc --plan 30 --replan 5",
+        As("trainer eval heat-1d --controller nmpc --plan 4 --replan 2 --episodes 1 --steps 6"),
+    ),
+    (
+        "trainer eval ks-1d --controller nmpc --plan 20 --replan 1 --steps 400 --from 350 --set fresh --episodes 10",
+        As(
+            "trainer eval ks-1d --controller nmpc --plan 4 --replan 1 --steps 4 --from 2 --set fresh --episodes 1",
+        ),
+    ),
+    (
+        "trainer run ks-1d --controller nmpc --plan 20 --replan 1 --fault crash,fraction=0.3,at=0.5",
+        As(
+            "trainer run ks-1d --controller nmpc --plan 4 --replan 1 --steps 6 --fault crash,fraction=0.3,at=0.5",
+        ),
+    ),
+    ("trainer replay out/run-ks-1d", With("")),
     // docs/simulator.md
     (
         "agent-sim run fkpp-1d --physics nu=0.001,rho=5",
