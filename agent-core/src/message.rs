@@ -212,6 +212,21 @@ pub enum Command<'a> {
         /// Never used before by this host.
         nonce: [u8; 16],
     },
+    /// Take this place, and sense and act there by yourself; without bytes, act on what a host shows you
+    /// again. Answered by [`Report::Conduct`], or by [`Report::Rejected`] with the reason.
+    Configure {
+        /// See the crate `place`.
+        #[serde(borrow)]
+        place: &'a [u8],
+        /// Whose word that is: a manifest of these bytes.
+        #[serde(borrow)]
+        manifest: &'a [u8],
+        /// Its signature as that of a place, 64 bytes; empty for none.
+        #[serde(borrow)]
+        signature: &'a [u8],
+    },
+    /// How do you get on at your place? Answered by [`Report::Conduct`].
+    Conduct,
 }
 
 /// Most bytes in one [`Command::PolicyChunk`].
@@ -265,6 +280,12 @@ pub enum Report<'a> {
     Challenge {
         /// Never used before by this node.
         nonce: [u8; 16],
+    },
+    /// How the node gets on at its place.
+    Conduct {
+        /// See the crate `place`.
+        #[serde(borrow)]
+        said: &'a [u8],
     },
 }
 

@@ -171,6 +171,10 @@ impl<'p> Answering<'p> {
                     "it runs in its host's process, with the policy that the host was given";
                 line.answer(&Report::PolicyRefused { reason });
             }
+            Command::Configure { .. } | Command::Conduct => {
+                let reason = "it runs in its host's process, and acts on what it is shown";
+                line.answer(&Report::Rejected { reason });
+            }
             Command::Open { .. } => {
                 let reason = "it runs in its host's process, which has no key";
                 line.answer(&Report::Rejected { reason });
@@ -322,6 +326,7 @@ mod tests {
                 nonce: [0; 16],
             },
             Command::Restart,
+            Command::Conduct,
         ];
         for (number, command) in (1..).zip(commands) {
             let said = answers(&mut agents, vec![(0, frame(number, &command))]);

@@ -23,7 +23,7 @@ use embedded_storage::nor_flash::{
     check_write,
 };
 use firmware::{
-    hardware::{Actuator, Hardware, PolicyFlash, Watchdog},
+    hardware::{Actuator, Hardware, NoSensors, PolicyFlash, Station, Watchdog},
     keys::Keys,
     link::{Receiver, Sender},
     node::{self, WORKSPACE},
@@ -79,6 +79,7 @@ fn power_on(line: &Line, keys: Keys) {
         journal: MemoryFlash::new(),
         watchdog: Nothing,
         actuator: Nothing,
+        station: None::<Station<MemoryFlash, NoSensors>>,
         history: History {
             reset: ResetCause::PowerOn,
             boots: 1,

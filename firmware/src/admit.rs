@@ -8,7 +8,11 @@ use agent_core::{
     policy::{Policy, PolicyError},
 };
 use embassy_futures::yield_now;
-use trust::{Hasher, KeyId, Manifest, ManifestFault, manifest};
+use place::Fault;
+use trust::{
+    Hasher, KeyId, Manifest, ManifestFault,
+    manifest::{self, Subject},
+};
 
 use crate::{
     keys::{HAS_VERIFIER, Keys},
@@ -29,6 +33,7 @@ impl Terms {
     #[inline(never)]
     pub fn manifest<'m>(
         &self,
+        subject: Subject,
         bytes: &'m [u8],
         signature: &[u8],
         is_revoked: impl Fn(KeyId) -> bool,
@@ -41,7 +46,7 @@ impl Terms {
             }
             let key = self.keys.policy_key(offered.key);
             let key = key.ok_or(Refusal::Manifest(ManifestFault::Foreign))?;
-            manifest::verify(bytes, signature, key).map_err(Refusal::Manifest)?;
+            manifest::verify(subject, bytes, signature, key).map_err(Refusal::Manifest)?;
             if is_revoked(offered.key) {
                 return Err(Refusal::Revoked);
             }
@@ -58,6 +63,10 @@ impl Terms {
         Ok(offered)
     }
 }
+
+/// An image that cannot act by itself does not carry what is said of places either. The host, where nodes are
+/// given sensors by tests, always does.
+pub(crate) const HAS_STATION: bool = cfg!(feature = "standalone") || cfg!(not(target_os = "none"));
 
 /// Bytes that are hashed at a time.
 const PIECE: usize = 2048;
@@ -77,11 +86,7 @@ pub(crate) async fn name_of(blob: &[u8]) -> PolicyId {
 ///
 /// Not in line: what it needs of the stack is free again when the node runs the policy.
 #[inline(never)]
-pub(crate) fn try_out(
-    blob: &[u8],
-    problem: &str,
-    workspace: &mut [f32; WORKSPACE],
-) -> Result<(), Refusal> {
+pub(crate) fn try_out(blob: &[u8], problem: &str, workspace: &mut [f32]) -> Result<(), Refusal> {
     let policy = Policy::parse(blob).map_err(Refusal::Policy)?;
     if policy.workspace_len() > WORKSPACE {
         return Err(Refusal::Workspace {
@@ -155,6 +160,18 @@ pub enum Refusal {
     SelfTest,
     /// The flash did not take it.
     Flash,
+    /// It is no place, or not one for the policy that runs or for this board.
+    Place(Fault),
+    /// The place's manifest is about other bytes.
+    OtherPlace,
+    /// The place is for another problem than the policy.
+    PlaceOfOther,
+    /// The place's manifest revokes a key.
+    PlaceRevokes,
+    /// A place came before any policy.
+    NoPolicy,
+    /// The image cannot act by itself.
+    NoStation,
 }
 
 impl fmt::Display for Refusal {
@@ -166,17 +183,17 @@ impl fmt::Display for Refusal {
             }
             Self::Manifest(fault) => fault.fmt(f),
             Self::Revoked => {
-                f.write_str("the policy is signed with a key that was revoked: sign it with another")
+                f.write_str("the manifest is signed with a key that was revoked: sign it with another")
             }
             Self::RevokesItself => f.write_str(
                 "the manifest revokes the key that it is signed with: sign it with the other one",
             ),
-            Self::Board => f.write_str("the policy is signed for another board than this one"),
-            Self::Fleet => f.write_str("the policy is signed for another fleet than this node's"),
+            Self::Board => f.write_str("the manifest is for another board than this one"),
+            Self::Fleet => f.write_str("the manifest is for another fleet than this node's"),
             Self::Old { counter, newest } => write!(
                 f,
                 "the manifest's counter is {counter} and the node has taken {newest}: to go back, sign \
-                 the policy anew"
+                 anew what it is about"
             ),
             Self::Problem => f.write_str(
                 "the policy is for another problem than the one that runs: sign it as one that repurposes",
@@ -197,6 +214,23 @@ impl fmt::Display for Refusal {
             ),
             Self::SelfTest => ArmError::SelfTest.fmt(f),
             Self::Flash => f.write_str("the node's policy memory failed"),
+            Self::NoStation => f.write_str(
+                "this image acts on nothing but what a host shows it: build one that senses by itself, with \
+                 the feature `standalone`",
+            ),
+            _ if !HAS_STATION => Ok(()),
+            Self::Place(fault) => fault.fmt(f),
+            Self::OtherPlace => f.write_str("the manifest is about another place than came with it"),
+            Self::PlaceOfOther => f.write_str(
+                "the place is for another problem than the policy that runs: flash that, or configure the \
+                 place anew",
+            ),
+            Self::PlaceRevokes => {
+                f.write_str("a place's manifest revokes no key: revoke it with a policy's")
+            }
+            Self::NoPolicy => {
+                f.write_str("the node has no policy that the place could be for: flash one first")
+            }
         }
     }
 }

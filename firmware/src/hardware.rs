@@ -1,5 +1,7 @@
 //! What a board brings to the node.
 
+use core::future::{Future, ready};
+
 use agent_core::{
     agent::Action,
     message::{History, Mishap},
@@ -14,7 +16,7 @@ use crate::keys::Keys;
 pub const HEARTBEAT: Duration = Duration::from_millis(250);
 
 /// Everything that the node works with but its line.
-pub struct Hardware<S, W, A> {
+pub struct Hardware<S, W, A, N = NoSensors> {
     /// Name of the board, for reports.
     pub board: &'static str,
     /// Whom it obeys and whose policies it runs.
@@ -27,6 +29,8 @@ pub struct Hardware<S, W, A> {
     pub watchdog: W,
     /// Carries out actions.
     pub actuator: A,
+    /// What it takes to act by itself, if the board has that.
+    pub station: Option<Station<S, N>>,
     /// How the node has fared since its power came on.
     pub history: History,
     /// What it said at its last panic or fault.
@@ -37,6 +41,14 @@ pub struct Hardware<S, W, A> {
     pub restart: fn() -> !,
     /// Brings the node to grief, in images for tests.
     pub provoke: Option<fn(Mishap)>,
+}
+
+/// What a node works with that senses and acts by itself.
+pub struct Station<S, N> {
+    /// Two places for what it knows of its place, a sector each. While one holds it, the other is written.
+    pub slots: [S; 2],
+    /// What it reads.
+    pub sensors: N,
 }
 
 /// Flash for one policy, from offset 0, that the core can read like any other memory.
@@ -62,4 +74,25 @@ pub trait Actuator {
     /// Does `action` from now on. Called after each control step, and between two observations
     /// when the agent holds or fails safe on its own.
     fn apply(&mut self, action: &Action);
+}
+
+/// What reads the field where the node is.
+pub trait Sensors {
+    /// How many channels there are, from 0.
+    const CHANNELS: u8;
+
+    /// Reads a channel, in its own units; none if it gives nothing. A node waits for it no longer than until
+    /// its next step is due: what is given up must leave the bus fit to be used again.
+    fn read(&mut self, channel: u8) -> impl Future<Output = Option<f32>>;
+}
+
+/// The sensors of a board that has none: an image for it carries nothing of what would use them.
+pub enum NoSensors {}
+
+impl Sensors for NoSensors {
+    const CHANNELS: u8 = 0;
+
+    fn read(&mut self, _: u8) -> impl Future<Output = Option<f32>> {
+        ready(None)
+    }
 }

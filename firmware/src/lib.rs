@@ -8,9 +8,13 @@
 //! 3. [`admit`]: what it must pass to be run, the signature of its manifest included.
 //! 4. [`store`]: two slots of flash that hold a whole policy whenever the power goes, and the trial
 //!    that a new one stands; [`journal`]: what outlives them.
-//! 5. [`node`]: the loop that answers commands and, when none come, lets the agent fail safe.
+//! 5. [`places`]: what it knows of its place, where it senses and acts by itself; [`standalone`]: how it
+//!    does that.
+//! 6. [`node`]: the loop that answers commands and, when none come, lets the agent fail safe.
 //!
 //! Whom a node obeys and whose policies it runs is said by its [`keys`].
+//!
+//! [`tmp105`] are sensors that boards may have.
 //!
 //! A board (in the binary, under `board/`) brings the [`hardware`] and starts [`node::run`]; in a
 //! [`black_box`] it keeps what the node is to remember of its end.
@@ -40,6 +44,9 @@ pub mod journal;
 pub mod keys;
 pub mod link;
 pub mod node;
+pub mod places;
 pub mod sessions;
+pub mod standalone;
 pub mod store;
+pub mod tmp105;
 pub mod upload;

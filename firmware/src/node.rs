@@ -17,12 +17,16 @@
 //! The watchdog is fed by completed control steps and nothing else: an observation that was
 //! answered or, when none come, one pass of the fail-safe, which takes place at least every
 //! [`HEARTBEAT`].
+//!
+//! A node that has been given a [place](crate::places) and has sensors takes no observations: it makes its
+//! own ([`standalone`](crate::standalone)), whatever else it does.
 
 use core::{
     fmt::{self, Write as _},
     pin::{Pin, pin},
 };
 
+use ::place::{Conduct, conduct::CONDUCT};
 use agent_core::{
     agent::{Action, AgentState, Mode},
     message::{
@@ -36,10 +40,12 @@ use embedded_io_async::{Read, Write};
 
 use crate::{
     admit::{Refusal, Terms},
-    hardware::{Actuator, HEARTBEAT, Hardware, PolicyFlash, Watchdog},
+    hardware::{Actuator, HEARTBEAT, Hardware, PolicyFlash, Sensors, Station, Watchdog},
     journal::Journal,
     link::{Arrival, Proof, REPORT_FRAME, Receiver, Sender},
+    places::{Offer, Places},
     sessions::{Sessions, Whose},
+    standalone::Standing,
     store::Store,
 };
 
@@ -57,16 +63,24 @@ const LAST_WORDS: usize = 96;
 ///
 /// It starts with a [`Report::Hello`] nobody asked for: the host learns that the node listens now,
 /// or that it was restarted.
-pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator>(
+pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator, N: Sensors>(
     receiver: &mut Receiver<R>,
     sender: &mut Sender<W>,
-    hardware: &mut Hardware<S, D, A>,
+    hardware: &mut Hardware<S, D, A, N>,
     workspace: &mut [f32; WORKSPACE],
 ) -> ! {
     let started = Instant::now();
+    let (mut place_slots, sensors) = match &mut hardware.station {
+        Some(Station { slots, sensors }) => (Some(slots), Some(sensors)),
+        None => (None, None),
+    };
     let mut pulse = Pulse {
         watchdog: &mut hardware.watchdog,
         actuator: &mut hardware.actuator,
+        sensors,
+        // Nobody steps before the store is open.
+        workspace: &mut [],
+        standing: None,
         completed: started,
     };
     let keys = hardware.keys.clone();
@@ -91,6 +105,11 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator>(
         let open = pin!(Store::open(slots, kept, terms, journal, workspace));
         pulse.meanwhile(open, None).await
     };
+    pulse.workspace = workspace;
+    let places = match &place_slots {
+        Some(slots) if N::CHANNELS > 0 => Some(Places::open(slots, &store)),
+        _ => None,
+    };
     let mut node = Node {
         about: About {
             board: cut(hardware.board, BOARD_NAME),
@@ -101,7 +120,8 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator>(
         },
         sessions: Sessions::new(link_key, starts),
         store,
-        workspace,
+        places,
+        misplaced: None,
         pulse,
         restart: hardware.restart,
         provoke: hardware.provoke,
@@ -119,6 +139,7 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator>(
             used,
             spare,
             journal: &mut hardware.journal,
+            places: place_slots.as_deref_mut(),
         };
         node.serve(receiver, sender, flash).await;
     }
@@ -129,6 +150,7 @@ struct Flash<'h, S> {
     used: &'h mut S,
     spare: &'h mut S,
     journal: &'h mut S,
+    places: Option<&'h mut [S; 2]>,
 }
 
 /// What a node says of itself.
@@ -141,12 +163,15 @@ struct About {
 }
 
 /// Everything but the line and the flash.
-struct Node<'h, D, A> {
+struct Node<'h, D, A, N> {
     about: About,
     sessions: Sessions,
     store: Store,
-    workspace: &'h mut [f32; WORKSPACE],
-    pulse: Pulse<'h, D, A>,
+    /// Of a node that has sensors.
+    places: Option<Places>,
+    /// Why it does not take the place that it has.
+    misplaced: Option<Refusal>,
+    pulse: Pulse<'h, D, A, N>,
     restart: fn() -> !,
     provoke: Option<fn(Mishap)>,
     steps: u32,
@@ -154,7 +179,7 @@ struct Node<'h, D, A> {
     frame_ticks: u32,
 }
 
-impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
+impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, D, A, N> {
     /// Answers commands with the policy in `used`, if it holds one that runs, until another slot is
     /// the active one.
     async fn serve<R: Read, W: Write, S: PolicyFlash>(
@@ -167,16 +192,31 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
             used,
             spare,
             journal,
+            mut places,
         } = flash;
         let slot = self.store.active();
         let mut policy = self.store.load(used);
+        self.stand(&policy, places.as_deref());
         let mut state = AgentState::new();
         let mut blind: Option<Blind> = None;
         self.pulse.actuator.apply(&Action::none(state.mode()));
         while self.store.active() == slot {
+            if self.pulse.standing().is_some() && self.store.is_untried() {
+                self.store.begin_trial(used);
+                policy = self.store.load(used);
+            }
             let deadline = self.pulse.next_pass(alone(&policy, &mut blind));
             let arrival = receiver.command(deadline, &mut self.sessions).await;
             self.pulse.pass_if_due(alone(&policy, &mut blind));
+            if N::CHANNELS > 0
+                && let Some(policy) = &policy
+            {
+                self.pulse.step_if_due(policy).await;
+            }
+            if self.pulse.has_acted() && self.store.is_on_trial() {
+                self.store.prove(used);
+                policy = self.store.load(used);
+            }
             self.store.drop_stalled();
             let (number, command, whose) = match arrival {
                 Some(Arrival::New(number, command, whose)) => (number, command, whose),
@@ -190,6 +230,7 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
                 None => continue,
             };
             let mut sentence = Sentence::new();
+            let mut said = [0; CONDUCT];
             let mut challenged = false;
             let report = match (command, &policy) {
                 (command, _) if !whose.may(&command) => match whose {
@@ -210,9 +251,13 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
                 (Command::Reset, _) => {
                     state = AgentState::new();
                     blind = None;
+                    if let Some(standing) = self.pulse.standing() {
+                        standing.reset();
+                    }
                     self.pulse.actuator.apply(&Action::none(state.mode()));
                     self.hello()
                 }
+                (Command::Observe(_), _) if N::CHANNELS > 0 && self.has_place() => STANDS,
                 (Command::Observe(_), None) => NO_POLICY,
                 (Command::Observe(observation), Some(_)) => {
                     let arrived = Instant::now();
@@ -248,15 +293,50 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
                 }
                 (Command::PolicyCommit, _) => {
                     let checked = {
-                        let check = pin!(self.store.commit(spare, journal, self.workspace));
+                        let check = pin!(self.store.check_whole(spare));
                         let alone = alone(&policy, &mut blind);
                         self.pulse.meanwhile(check, alone).await
                     };
-                    match checked {
+                    let workspace = &mut *self.pulse.workspace;
+                    let committed = match checked {
+                        Ok(()) => self.store.commit(spare, journal, workspace),
+                        Err(refusal) => Err(refusal),
+                    };
+                    match committed {
                         Ok(()) => self.hello(),
                         Err(refusal) => refused(&mut sentence, refusal),
                     }
                 }
+                (
+                    Command::Configure {
+                        place,
+                        manifest,
+                        signature,
+                    },
+                    _,
+                ) => {
+                    let offer = Offer {
+                        place,
+                        manifest,
+                        signature,
+                    };
+                    self.brace(&policy, S::STALL);
+                    match self.configure(offer, &policy, places.as_deref_mut()) {
+                        Ok(()) => {
+                            state = AgentState::new();
+                            blind = None;
+                            self.pulse.actuator.apply(&Action::none(state.mode()));
+                            self.conduct(&mut sentence, &mut said)
+                        }
+                        Err(refusal) => {
+                            log!(warn, "place refused: {}", refusal);
+                            Report::Rejected {
+                                reason: sentence.of(refusal),
+                            }
+                        }
+                    }
+                }
+                (Command::Conduct, _) => self.conduct(&mut sentence, &mut said),
                 (Command::Restart, _) => {
                     self.pulse.actuator.apply(&Action::none(Mode::FailedSafe));
                     (self.restart)()
@@ -307,10 +387,78 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
         state: &mut AgentState,
         observation: &Observation<'_>,
     ) -> (Action, u32) {
-        let (action, ticks) = timed_step(policy, self.workspace, state, observation);
+        let (action, ticks) = timed_step(policy, self.pulse.workspace, state, observation);
         self.pulse.actuator.apply(&action);
         self.steps = self.steps.saturating_add(1);
         (action, ticks)
+    }
+
+    /// Takes the place that the node has, if there is one for this policy.
+    fn stand<S: PolicyFlash>(&mut self, policy: &Option<Policy>, slots: Option<&[S; 2]>) {
+        self.pulse.standing = None;
+        self.misplaced = None;
+        if N::CHANNELS == 0 {
+            return;
+        }
+        let (Some(places), Some(slots), Some(policy)) = (&self.places, slots, policy) else {
+            return;
+        };
+        match places.load(slots, policy, N::CHANNELS) {
+            Ok(None) => {}
+            Ok(Some(place)) => {
+                log!(info, "stands by itself as node {=u16}", place.node);
+                self.pulse.standing = Some(Standing::at(place, places.counter(), policy));
+            }
+            Err(refusal) => {
+                log!(error, "the node's place is refused: {}", refusal);
+                self.misplaced = Some(refusal);
+            }
+        }
+    }
+
+    /// Whether the node has a place, be it one that it cannot take.
+    fn has_place(&self) -> bool {
+        self.pulse.standing.is_some() || self.misplaced.is_some()
+    }
+
+    /// Takes another place, or none.
+    fn configure<S: PolicyFlash>(
+        &mut self,
+        offer: Offer<'_>,
+        policy: &Option<Policy>,
+        slots: Option<&mut [S; 2]>,
+    ) -> Result<(), Refusal> {
+        if N::CHANNELS == 0 {
+            return Err(Refusal::NoStation);
+        }
+        let (Some(places), Some(slots)) = (&mut self.places, slots) else {
+            return Err(Refusal::NoStation);
+        };
+        let policy = policy.as_ref().ok_or(Refusal::NoPolicy)?;
+        let place = places.take(slots, &self.store, offer, policy, N::CHANNELS)?;
+        self.misplaced = None;
+        let counter = places.counter();
+        self.pulse.standing = place.map(|place| Standing::at(place, counter, policy));
+        Ok(())
+    }
+
+    /// How the node gets on at its place.
+    fn conduct<'r>(&self, sentence: &'r mut Sentence, said: &'r mut [u8; CONDUCT]) -> Report<'r> {
+        if N::CHANNELS == 0 {
+            return Report::Rejected {
+                reason: sentence.of(Refusal::NoStation),
+            };
+        }
+        let conduct = match (&self.pulse.standing, self.misplaced) {
+            (Some(standing), _) => Conduct::Alone(standing.conduct()),
+            (None, Some(refusal)) => Conduct::Refused {
+                reason: sentence.of(refusal),
+            },
+            (None, None) => Conduct::Fed,
+        };
+        Report::Conduct {
+            said: conduct.encode(said),
+        }
     }
 
     /// Makes ready for a time in which nothing can be done: an actuator that could not be stopped in
@@ -366,32 +514,56 @@ impl<D: Watchdog, A: Actuator> Node<'_, D, A> {
     }
 }
 
-/// What goes on whatever else the node does: the fail-safe, and the watchdog's food.
-struct Pulse<'h, D, A> {
+/// What goes on whatever else the node does: the steps of a node by itself, the fail-safe of one that is fed,
+/// and the watchdog's food.
+struct Pulse<'h, D, A, N> {
     watchdog: &'h mut D,
     actuator: &'h mut A,
+    sensors: Option<&'h mut N>,
+    workspace: &'h mut [f32],
+    /// Of a node that senses and acts by itself.
+    standing: Option<Standing>,
     /// When a control step was last complete.
     completed: Instant,
 }
 
-impl<D: Watchdog, A: Actuator> Pulse<'_, D, A> {
+impl<D: Watchdog, A: Actuator, N: Sensors> Pulse<'_, D, A, N> {
     /// A control step is complete.
     fn complete(&mut self) {
         self.watchdog.feed();
         self.completed = Instant::now();
     }
 
-    /// When the fail-safe must have its next pass.
-    fn next_pass(&self, alone: Option<Alone<'_, '_>>) -> Instant {
+    /// The node at its place, on a board that can have one: what would be done there is no part of other
+    /// images.
+    fn standing(&mut self) -> Option<&mut Standing> {
+        match N::CHANNELS {
+            0 => None,
+            _ => self.standing.as_mut(),
+        }
+    }
+
+    /// Whether the node, by itself, has just done what its policy says.
+    fn has_acted(&mut self) -> bool {
+        self.standing().is_some_and(|standing| standing.has_acted())
+    }
+
+    /// When there is something to do again.
+    fn next_pass(&mut self, alone: Option<Alone<'_, '_>>) -> Instant {
         let heartbeat = self.completed + HEARTBEAT;
-        let look = alone.and_then(|alone| alone.blind.next_look(alone.policy));
-        look.map_or(heartbeat, |look| look.min(heartbeat))
+        let look = alone.and_then(|alone| alone.blind.as_ref()?.next_look(alone.policy));
+        let pass = look.map_or(heartbeat, |look| look.min(heartbeat));
+        match self.standing() {
+            Some(standing) => pass.min(standing.due()),
+            None => pass,
+        }
     }
 
     /// One pass of the fail-safe, if it is time: however busy the line, none is left out.
     fn pass_if_due(&mut self, alone: Option<Alone<'_, '_>>) {
         let now = Instant::now();
         if let Some(Alone { policy, blind }) = alone
+            && let Some(blind) = blind
             && blind.next_look(policy).is_some_and(|look| look <= now)
         {
             blind.look(policy, self.actuator);
@@ -402,7 +574,18 @@ impl<D: Watchdog, A: Actuator> Pulse<'_, D, A> {
         }
     }
 
-    /// Gives the fail-safe its passes while something takes its time.
+    /// One step of a node by itself, if it is time.
+    async fn step_if_due(&mut self, policy: &Policy<'_>) {
+        if let (Some(standing), Some(sensors)) = (&mut self.standing, &mut self.sensors)
+            && standing.due() <= Instant::now()
+        {
+            let (workspace, actuator) = (&mut *self.workspace, &mut *self.actuator);
+            standing.step(policy, workspace, *sensors, actuator).await;
+            self.complete();
+        }
+    }
+
+    /// Gives all that its passes while something takes its time.
     async fn meanwhile<T>(
         &mut self,
         mut work: Pin<&mut impl Future<Output = T>>,
@@ -414,6 +597,11 @@ impl<D: Watchdog, A: Actuator> Pulse<'_, D, A> {
                 Either::First(done) => return done,
                 Either::Second(()) => self.pass_if_due(again(&mut alone)),
             }
+            if N::CHANNELS > 0
+                && let Some(Alone { policy, .. }) = &alone
+            {
+                self.step_if_due(policy).await;
+            }
         }
     }
 }
@@ -423,7 +611,7 @@ impl<D: Watchdog, A: Actuator> Pulse<'_, D, A> {
 #[inline(never)]
 fn timed_step(
     policy: &Policy,
-    workspace: &mut [f32; WORKSPACE],
+    workspace: &mut [f32],
     state: &mut AgentState,
     observation: &Observation<'_>,
 ) -> (Action, u32) {
@@ -476,20 +664,18 @@ impl Blind {
     }
 }
 
-/// An agent between two observations, and what it runs.
+/// What a node runs while it waits, and its agent between two observations, if it has had one.
 struct Alone<'a, 'p> {
     policy: &'a Policy<'p>,
-    blind: &'a mut Blind,
+    blind: &'a mut Option<Blind>,
 }
 
 fn alone<'a, 'p>(
     policy: &'a Option<Policy<'p>>,
     blind: &'a mut Option<Blind>,
 ) -> Option<Alone<'a, 'p>> {
-    Some(Alone {
-        policy: policy.as_ref()?,
-        blind: blind.as_mut()?,
-    })
+    let policy = policy.as_ref()?;
+    Some(Alone { policy, blind })
 }
 
 /// The same once more.
@@ -516,6 +702,10 @@ const KEYLESS: Report<'static> = Report::Rejected {
 };
 const NO_POLICY: Report<'static> = Report::Rejected {
     reason: "the node has no policy: upload one first",
+};
+const STANDS: Report<'static> = Report::Rejected {
+    reason: "the node has a place, and acts on nothing but what its own sensors read: to show it the \
+             field, configure it without one (agent-sim configure --fed)",
 };
 const UNPROVOKED: Report<'static> = Report::Rejected {
     reason: "this image comes to no grief on command: build one with the feature `provoke`",

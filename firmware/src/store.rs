@@ -22,7 +22,10 @@ use agent_core::{
 };
 use heapless::Vec;
 use serde::{Deserialize, Serialize};
-use trust::{KeyId, Manifest, manifest::MANIFEST};
+use trust::{
+    KeyId, Manifest,
+    manifest::{MANIFEST, Subject},
+};
 
 use crate::{
     admit::{Refusal, Terms, name_of, try_out},
@@ -152,7 +155,12 @@ impl Known {
         let blob = blob(flash, said.length);
         let is_whole = name_of(blob).await == said.policy;
         let is_revoked = |key| journal.is_some_and(|journal| journal.has_revoked(key));
-        let checked = terms.manifest(&record.manifest, &record.signature, is_revoked);
+        let checked = terms.manifest(
+            Subject::Policy,
+            &record.manifest,
+            &record.signature,
+            is_revoked,
+        );
         let counter = checked.map_or(0, |manifest| manifest.counter);
         let tried = |nth: &usize| Mark::Tried(*nth).is_made(flash);
         let tries = (0..TRIES).filter(tried).count();
@@ -223,7 +231,12 @@ fn catch_up<S: PolicyFlash>(slot: &S, flash: &mut S, terms: &Terms, journal: &mu
     };
     if Manifest::read(&record.manifest).is_ok_and(|said| is_news(&said))
         && terms.keys.guard_policies()
-        && let Ok(said) = terms.manifest(&record.manifest, &record.signature, is_revoked)
+        && let Ok(said) = terms.manifest(
+            Subject::Policy,
+            &record.manifest,
+            &record.signature,
+            is_revoked,
+        )
     {
         let (counter, revokes) = (said.counter, said.revokes);
         enter(journal, flash, counter, revokes);
@@ -326,6 +339,16 @@ impl Store {
         self.active
     }
 
+    /// What the node asks of manifests.
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// Whether a key is trusted no more; all are where nobody can remember.
+    pub fn has_revoked(&self, key: KeyId) -> bool {
+        (self.journal.as_ref()).map_or(self.wants_signatures(), |journal| journal.has_revoked(key))
+    }
+
     /// What lies in the slots.
     pub fn slots(&self) -> [Slot; 2] {
         self.known.map(|known| known.slot)
@@ -422,7 +445,9 @@ impl Store {
             return Err(Refusal::Flash);
         }
         let is_revoked = |key| journal.is_some_and(|journal| journal.has_revoked(key));
-        let offered = self.terms.manifest(manifest, signature, is_revoked)?;
+        let offered = self
+            .terms
+            .manifest(Subject::Policy, manifest, signature, is_revoked)?;
         if self.terms.keys.guard_policies() {
             let (counter, newest) = (offered.counter, self.counter());
             if counter <= newest {
@@ -479,24 +504,31 @@ impl Store {
         }
     }
 
-    /// Checks what was uploaded and, if it is good, makes it the policy that runs: the free slot is
-    /// the used one from now on.
-    pub async fn commit<S: PolicyFlash>(
-        &mut self,
-        spare: &mut S,
-        journal_flash: &mut S,
-        workspace: &mut [f32; WORKSPACE],
-    ) -> Result<(), Refusal> {
+    /// Whether what was uploaded is whole: all of what its manifest names.
+    pub async fn check_whole(&mut self, spare: &impl PolicyFlash) -> Result<(), Refusal> {
         let upload = self.upload.as_ref().ok_or(Refusal::NoUpload)?;
-        let length = upload.length()?;
         // Checked when the upload began.
         let offered = Manifest::read(&upload.manifest).map_err(Refusal::Manifest)?;
-        let uploaded = blob(spare, length);
-        if name_of(uploaded).await != offered.policy {
+        if name_of(blob(spare, upload.length()?)).await != offered.policy {
             // Another attempt begins at its beginning.
             self.upload = None;
             return Err(Refusal::NotAsNamed);
         }
+        Ok(())
+    }
+
+    /// Checks a [whole](Self::check_whole) upload and, if it is good, makes it the policy that runs: the free
+    /// slot is the used one from now on.
+    pub fn commit<S: PolicyFlash>(
+        &mut self,
+        spare: &mut S,
+        journal_flash: &mut S,
+        workspace: &mut [f32],
+    ) -> Result<(), Refusal> {
+        let upload = self.upload.as_ref().ok_or(Refusal::NoUpload)?;
+        let length = upload.length()?;
+        let offered = Manifest::read(&upload.manifest).map_err(Refusal::Manifest)?;
+        let uploaded = blob(spare, length);
         try_out(uploaded, offered.problem, workspace)?;
         let (policy, counter, revokes) = (offered.policy, offered.counter, offered.revokes);
         let [first, second] = &self.known;

@@ -7,7 +7,7 @@
 //! | a host's key | rights, a space, 64 hexadecimal digits | opening sessions with these rights |
 //! | a manifest | [`SignedManifest`] | whoever flashes without a policy key |
 
-use crate::Offer;
+use crate::{Offer, PlaceOffer};
 use anyhow::{Context, anyhow, bail};
 use ed25519_compact::{KeyPair, Noise, Seed};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use tempfile::NamedTempFile;
-use trust::manifest::{MANIFEST, SIGNED, signed_bytes};
+use trust::manifest::{MANIFEST, SIGNED, Subject, signed_bytes};
 use trust::{Grant, KeyId, LinkKey, Manifest, Rights};
 
 /// A key that signs manifests.
@@ -53,6 +53,26 @@ impl PolicyKey {
 
     /// Signs what is said of a policy, as said with this key.
     pub fn sign(&self, manifest: &Manifest) -> anyhow::Result<SignedManifest> {
+        let (manifest, signature) = self.signed(Subject::Policy, manifest)?;
+        Ok(SignedManifest {
+            magic: MAGIC,
+            manifest,
+            signature,
+        })
+    }
+
+    /// The offer of a place, with what is said of it, as said with this key.
+    pub fn offer_place(&self, place: &[u8], manifest: &Manifest) -> anyhow::Result<PlaceOffer> {
+        let (manifest, signature) = self.signed(Subject::Place, manifest)?;
+        Ok(PlaceOffer {
+            place: place.to_vec(),
+            manifest,
+            signature,
+        })
+    }
+
+    /// A manifest as said with this key, and its signature as one of a policy or a place.
+    fn signed(&self, subject: Subject, manifest: &Manifest) -> anyhow::Result<(Vec<u8>, Vec<u8>)> {
         let manifest = Manifest {
             key: self.id(),
             ..*manifest
@@ -60,13 +80,10 @@ impl PolicyKey {
         let mut room = [0; MANIFEST];
         let manifest = manifest.encode(&mut room)?.to_vec();
         let mut room = [0; SIGNED];
-        let signed = signed_bytes(&manifest, &mut room).context("the manifest is too long")?;
+        let signed = signed_bytes(subject, &manifest, &mut room);
+        let signed = signed.context("the manifest is too long")?;
         let signature = self.0.sk.sign(signed, Some(Noise::generate())).to_vec();
-        Ok(SignedManifest {
-            magic: MAGIC,
-            manifest,
-            signature,
-        })
+        Ok((manifest, signature))
     }
 }
 
@@ -211,7 +228,12 @@ mod tests {
         let said = Manifest::unsigned(b"a policy", "heat-1d");
         let signed = read.sign(&said).unwrap();
         let public = bytes(&key.public()).unwrap();
-        let checked = trust::manifest::verify(&signed.manifest, &signed.signature, &public);
+        let checked = trust::manifest::verify(
+            Subject::Policy,
+            &signed.manifest,
+            &signed.signature,
+            &public,
+        );
         assert_eq!(checked, Ok(()));
         let kept = folder.path().join("signed.manifest");
         signed.write(&kept).unwrap();

@@ -35,9 +35,9 @@ mod plain_text;
 mod stream;
 
 pub use emulated::{BoardError, BoardOptions, Clock, EmulatedBoard, Machine};
-pub use offer::Offer;
+pub use offer::{Offer, PlaceOffer};
 pub use plain_text::plain;
-pub use session::{LinkCounters, NodeStatus, Session, SessionError, UploadLimit};
+pub use session::{LinkCounters, NodeConduct, NodeStatus, Session, SessionError, UploadLimit};
 
 use std::{io, time::Instant};
 

@@ -51,3 +51,14 @@ impl Offer {
         }
     }
 }
+
+/// A place as nodes are offered it; see the crate `place`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceOffer {
+    /// Its bytes; empty for none: the node then acts on what a host shows it.
+    pub place: Vec<u8>,
+    /// The manifest's bytes.
+    pub manifest: Vec<u8>,
+    /// Its signature as that of a place; empty for none.
+    pub signature: Vec<u8>,
+}

@@ -24,9 +24,11 @@ pub fn plain(text: &str, most: usize) -> String {
     plain
 }
 
-/// The report with all its texts in `text`, plain.
-pub fn of_report<'t>(report: Report<'_>, text: &'t mut String) -> Report<'t> {
+/// The report with all its texts in `text`, plain. What a node says of its place is left as it came: the text
+/// in it is made plain where it is read.
+pub fn of_report<'t>(report: Report<'t>, text: &'t mut String) -> Report<'t> {
     match report {
+        Report::Conduct { said } => Report::Conduct { said },
         Report::Hello(hello) => Report::Hello(hello),
         Report::Stored { next } => Report::Stored { next },
         Report::Action { action, ticks } => Report::Action { action, ticks },

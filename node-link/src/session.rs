@@ -13,7 +13,13 @@ use agent_core::message::{
 };
 use trust::{Grant, Rights};
 
-use crate::{OVERDUE, Offer, Transport, guarded::Guarded, plain_text};
+use place::{Conduct, conduct::Alone};
+
+use crate::{
+    OVERDUE, Offer, PlaceOffer, Transport,
+    guarded::Guarded,
+    plain_text::{self, plain},
+};
 
 /// Longest frame taken; more than any node sends.
 const REPORT_FRAME: usize = 1024;
@@ -169,6 +175,20 @@ impl From<Status<'_>> for NodeStatus {
         }
     }
 }
+
+/// [`Conduct`], owned.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NodeConduct {
+    /// It acts on what a host shows it.
+    Fed,
+    /// It has a place that it cannot take, for this reason.
+    Refused(String),
+    /// It senses and acts by itself.
+    Alone(Alone),
+}
+
+/// Most characters of a reason; nodes of ours give shorter ones.
+const REASON: usize = 200;
 
 /// A conversation with one node. It begins with [`hello`](Self::hello), which brings both sides in
 /// step: a node drops commands with a lower number than its last.
@@ -394,6 +414,26 @@ impl Session {
             Report::Status(status) => Ok(status.into()),
             report => Err(unexpected("the question how the node is", &report)),
         }
+    }
+
+    /// Asks how the node gets on at its place.
+    pub fn conduct(&mut self, patience: Duration) -> Result<NodeConduct, SessionError> {
+        let report = self.ask(&Command::Conduct, patience)?;
+        conduct(report, "the question how the node gets on at its place")
+    }
+
+    /// Gives the node a place, or none.
+    pub fn configure(
+        &mut self,
+        offer: &PlaceOffer,
+        patience: Duration,
+    ) -> Result<NodeConduct, SessionError> {
+        let configure = Command::Configure {
+            place: &offer.place,
+            manifest: &offer.manifest,
+            signature: &offer.signature,
+        };
+        conduct(self.ask(&configure, patience)?, "a place")
     }
 
     /// Uploads a policy and arms the node with it. `progress` is told how many bytes have arrived.
@@ -712,6 +752,20 @@ impl UploadClock {
                 whole.as_secs_f64()
             ))),
         }
+    }
+}
+
+/// What a node says of its place.
+fn conduct(report: Report<'_>, asked: &'static str) -> Result<NodeConduct, SessionError> {
+    let said = match report {
+        Report::Conduct { said } => Conduct::read(said),
+        _ => None,
+    };
+    match said {
+        Some(Conduct::Fed) => Ok(NodeConduct::Fed),
+        Some(Conduct::Refused { reason }) => Ok(NodeConduct::Refused(plain(reason, REASON))),
+        Some(Conduct::Alone(alone)) => Ok(NodeConduct::Alone(alone)),
+        None => Err(unexpected(asked, &report)),
     }
 }
 

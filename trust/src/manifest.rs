@@ -1,4 +1,5 @@
-//! What a policy is, for whom and how new, in bytes that can be signed.
+//! What a policy is, for whom and how new, in bytes that can be signed. The place of a node that senses and
+//! acts by itself has a manifest of the same form: its bytes stand for the blob's.
 
 use crate::{KeyId, policy_id};
 use agent_core::message::PolicyId;
@@ -12,8 +13,28 @@ pub const MANIFEST: usize = 192;
 /// Most bytes of each name in it.
 pub const NAME: usize = 40;
 
-/// What is signed begins with this, so that no signature of something else is one of a manifest.
-const DOMAIN: [u8; 16] = *b"policy manifest\x01";
+/// What a manifest is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// A policy.
+    Policy,
+    /// The place of a node.
+    Place,
+}
+
+/// Bytes that what is signed begins with.
+const DOMAIN: usize = 16;
+
+impl Subject {
+    /// What is signed begins with this, so that no signature of something else is one of a manifest, nor
+    /// one of a policy's that of a place's.
+    fn domain(self) -> [u8; DOMAIN] {
+        match self {
+            Self::Policy => *b"policy manifest\x01",
+            Self::Place => *b"place manifest\0\x01",
+        }
+    }
+}
 
 /// What is said of a policy by who lets it run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,20 +102,26 @@ impl<'a> Manifest<'a> {
 
 /// What a signature of a manifest covers, in `buffer`.
 pub fn signed_bytes<'b>(
+    subject: Subject,
     manifest: &[u8],
-    buffer: &'b mut [u8; DOMAIN.len() + MANIFEST],
+    buffer: &'b mut [u8; SIGNED],
 ) -> Option<&'b [u8]> {
-    let (domain, room) = buffer.split_at_mut(DOMAIN.len());
-    domain.copy_from_slice(&DOMAIN);
+    let (domain, room) = buffer.split_at_mut(DOMAIN);
+    domain.copy_from_slice(&subject.domain());
     room.get_mut(..manifest.len())?.copy_from_slice(manifest);
-    buffer.get(..DOMAIN.len() + manifest.len())
+    buffer.get(..DOMAIN + manifest.len())
 }
 
 /// Room for [`signed_bytes`].
-pub const SIGNED: usize = DOMAIN.len() + MANIFEST;
+pub const SIGNED: usize = DOMAIN + MANIFEST;
 
 /// Whether `signature` is the key's, of this manifest. About 2 million instructions of a Cortex-M4.
-pub fn verify(manifest: &[u8], signature: &[u8], key: &[u8; 32]) -> Result<(), ManifestFault> {
+pub fn verify(
+    subject: Subject,
+    manifest: &[u8],
+    signature: &[u8],
+    key: &[u8; 32],
+) -> Result<(), ManifestFault> {
     if signature.is_empty() {
         return Err(ManifestFault::Unsigned);
     }
@@ -102,7 +129,7 @@ pub fn verify(manifest: &[u8], signature: &[u8], key: &[u8; 32]) -> Result<(), M
     let signature =
         Signature::from_slice(signature).map_err(|_| ManifestFault::Signature { found })?;
     let mut buffer = [0; SIGNED];
-    let signed = signed_bytes(manifest, &mut buffer).ok_or(ManifestFault::Unreadable)?;
+    let signed = signed_bytes(subject, manifest, &mut buffer).ok_or(ManifestFault::Unreadable)?;
     PublicKey::new(*key)
         .verify(signed, &signature)
         .map_err(|_| ManifestFault::Foreign)
@@ -129,17 +156,17 @@ pub enum ManifestFault {
 impl fmt::Display for ManifestFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreadable => f.write_str("the policy's manifest is unreadable"),
+            Self::Unreadable => f.write_str("the manifest is unreadable"),
             Self::LongName => write!(f, "a name in the manifest has more than {NAME} bytes"),
             Self::Unsigned => {
-                f.write_str("the policy is not signed, and this node runs signed ones only")
+                f.write_str("the manifest is not signed, and this node takes signed ones only")
             }
             Self::Signature { found } => write!(
                 f,
-                "the policy's signature has {found} bytes; one of Ed25519 has 64"
+                "the manifest's signature has {found} bytes; one of Ed25519 has 64"
             ),
             Self::Foreign => f.write_str(
-                "the policy's signature was made with another key than this node's, or for another \
+                "the manifest's signature was made with another key than this node's, or for another \
                  manifest",
             ),
         }
@@ -209,8 +236,19 @@ mod tests {
         let mut buffer = [0; MANIFEST];
         let bytes = sample().encode(&mut buffer).unwrap();
         let mut room = [0; SIGNED];
-        let signature = pair.sk.sign(signed_bytes(bytes, &mut room).unwrap(), None);
+        let signature = pair.sk.sign(
+            signed_bytes(Subject::Policy, bytes, &mut room).unwrap(),
+            None,
+        );
+        let verify = |bytes: &[u8], signature: &[u8], key| {
+            super::verify(Subject::Policy, bytes, signature, key)
+        };
         assert_eq!(verify(bytes, &*signature, &pair.pk), Ok(()));
+        // A policy's is not a place's.
+        assert_eq!(
+            super::verify(Subject::Place, bytes, &*signature, &pair.pk),
+            Err(ManifestFault::Foreign)
+        );
         // Of the bytes alone, without what they are signed as.
         let bare = pair.sk.sign(bytes, None);
         assert_eq!(verify(bytes, &*bare, &pair.pk), Err(ManifestFault::Foreign));

@@ -13,7 +13,7 @@ impl Rights {
     pub const NONE: Self = Self(0);
     /// Show it the field and have its agent act.
     pub const OBSERVE: Self = Self(1);
-    /// Give it policies.
+    /// Give it policies and a place.
     pub const FLASH: Self = Self(2);
     /// Start it afresh.
     pub const RESTART: Self = Self(4);
@@ -54,11 +54,14 @@ impl Rights {
     /// What it takes to have a command carried out.
     pub fn needed_for(command: &Command) -> Self {
         match command {
-            Command::Hello | Command::Status | Command::Open { .. } => Self::NONE,
-            Command::Reset | Command::Observe(_) => Self::OBSERVE,
-            Command::PolicyBegin { .. } | Command::PolicyChunk { .. } | Command::PolicyCommit => {
-                Self::FLASH
+            Command::Hello | Command::Status | Command::Conduct | Command::Open { .. } => {
+                Self::NONE
             }
+            Command::Reset | Command::Observe(_) => Self::OBSERVE,
+            Command::PolicyBegin { .. }
+            | Command::PolicyChunk { .. }
+            | Command::PolicyCommit
+            | Command::Configure { .. } => Self::FLASH,
             Command::Restart | Command::Provoke(_) => Self::RESTART,
         }
     }

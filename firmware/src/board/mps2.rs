@@ -133,6 +133,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         actuator: Reported {
             mode: Mode::Waiting,
         },
+        station: None,
         history,
         last_words,
         stack: mishap::stack,

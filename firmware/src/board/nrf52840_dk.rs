@@ -109,6 +109,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
             Pin::new(p.P0_13, Level::High, OutputDrive::Standard),
             PinState::Low,
         ),
+        station: None,
         history,
         last_words,
         stack: mishap::stack,

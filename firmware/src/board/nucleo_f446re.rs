@@ -97,6 +97,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         watchdog: Iwdg(watchdog),
         // LD2.
         actuator: Lamp::new(Pin::new(p.PA5, Level::Low, Speed::Low), PinState::High),
+        station: None,
         history,
         last_words,
         stack: mishap::stack,

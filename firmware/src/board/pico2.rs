@@ -98,6 +98,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         watchdog: Dog(watchdog),
         // The lamp on the board.
         actuator: Lamp::new(Pin::new(p.PIN_25, Level::Low), PinState::High),
+        station: None,
         history,
         last_words,
         stack: mishap::stack,

@@ -4,6 +4,7 @@ mod chip;
 mod line;
 mod power_cut;
 mod rig;
+mod standalone;
 mod trust;
 mod updates;
 mod watchdog;

@@ -20,7 +20,7 @@ use embassy_futures::select::{Either, select};
 use embassy_sync::{blocking_mutex::raw::NoopRawMutex, pipe::Pipe};
 use embassy_time::{Duration, Instant, with_timeout};
 use firmware::{
-    hardware::{Actuator, Hardware, Watchdog},
+    hardware::{Actuator, Hardware, NoSensors, Sensors, Watchdog},
     keys::Keys,
     link::{Receiver, Sender},
     node::{self, WORKSPACE},
@@ -413,8 +413,8 @@ impl Watchdog for Fed {
 }
 
 /// The node's hardware, which lives longer than the node's power is on.
-pub struct Rig<const W: usize, const E: usize> {
-    pub hardware: Hardware<Chip<W, E>, Fed, Told>,
+pub struct Rig<const W: usize, const E: usize, N = NoSensors> {
+    pub hardware: Hardware<Chip<W, E>, Fed, Told, N>,
     pub power: Rc<Power>,
 }
 
@@ -425,6 +425,13 @@ impl<const W: usize, const E: usize> Rig<W, E> {
     /// A board from the factory, whose clock passes only while nobody has anything to do, and where
     /// a test lets it.
     pub fn new() -> Self {
+        Self::with_sensors()
+    }
+}
+
+impl<const W: usize, const E: usize, N: Sensors> Rig<W, E, N> {
+    /// The same of a kind that can have sensors, without any yet.
+    pub fn with_sensors() -> Self {
         host_clock::simulate();
         let power = Rc::new(Power::default());
         Self {
@@ -435,6 +442,7 @@ impl<const W: usize, const E: usize> Rig<W, E> {
                 journal: Chip::new(&power),
                 watchdog: Fed::default(),
                 actuator: Told::default(),
+                station: None,
                 history: History {
                     reset: ResetCause::PowerOn,
                     boots: 1,

@@ -8,7 +8,7 @@ use firmware::keys::Keys;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use trust::{
     KeyId, LinkKey, Manifest, Rights, SessionKey,
-    manifest::{SIGNED, signed_bytes},
+    manifest::{SIGNED, Subject, signed_bytes},
 };
 
 use crate::{
@@ -56,7 +56,7 @@ impl Offer {
     fn signed(manifest: Manifest, seed: u8) -> Self {
         let manifest = encoded_manifest(&manifest);
         let mut room = [0; SIGNED];
-        let signed = signed_bytes(&manifest, &mut room).unwrap();
+        let signed = signed_bytes(Subject::Policy, &manifest, &mut room).unwrap();
         let signature = pair(seed).sk.sign(signed, None).to_vec();
         Self(manifest, signature)
     }

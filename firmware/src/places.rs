@@ -1,0 +1,218 @@
+//! Two sectors of flash, of which one holds what the node knows of its place and the other is free for the
+//! next.
+//!
+//! A record is postcard with a CRC-32, like those of policies: the place, the manifest that it came with and
+//! that one's signature. It is written into the sector that does not hold the newest, which stays until the
+//! new one is whole; so whenever the power goes, the node has the old place or the new one. What is newest
+//! outlives the rest, and with it the counter below which no manifest is taken.
+
+use agent_core::{message::CRC32, policy::Policy};
+use heapless::Vec;
+use place::{Place, record::RECORD};
+use serde::{Deserialize, Serialize};
+use trust::{
+    Manifest, ManifestFault,
+    manifest::{MANIFEST, Subject},
+};
+
+use crate::{
+    admit::Refusal,
+    hardware::PolicyFlash,
+    store::{Store, UNIT},
+};
+
+/// First in every record.
+const MAGIC: [u8; 4] = *b"PLR1";
+
+/// Room for the record: 512 bytes of the place, 192 of its manifest, 64 of its signature, 19 around them.
+const ROOM: usize = 50 * UNIT;
+
+/// What a slot says of a place.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    magic: [u8; 4],
+    /// Higher than that of the place it replaced.
+    generation: u32,
+    /// None if it is empty: the node was told to act on what a host shows it.
+    place: Vec<u8, RECORD>,
+    /// What was taken.
+    manifest: Vec<u8, MANIFEST>,
+    /// Ed25519, or empty.
+    signature: Vec<u8, 64>,
+}
+
+impl Record {
+    fn read(flash: &impl PolicyFlash) -> Option<Self> {
+        let bytes = flash.bytes().get(..ROOM)?;
+        let (record, _) = postcard::take_from_bytes_crc32::<Self>(bytes, CRC32.digest()).ok()?;
+        (record.magic == MAGIC).then_some(record)
+    }
+
+    fn write<S: PolicyFlash>(&self, flash: &mut S) -> Option<()> {
+        let mut bytes = [0xff; ROOM];
+        postcard::to_slice_crc32(self, &mut bytes, CRC32.digest()).ok()?;
+        flash.erase(0, S::ERASE_SIZE as u32).ok()?;
+        flash.write(0, &bytes).ok()?;
+        (flash.bytes().get(..ROOM)? == bytes).then_some(())
+    }
+
+    /// Whether the node takes these words, and what counter they have.
+    fn check(&self, store: &Store) -> Result<u64, Refusal> {
+        let said = offered(store, &self.place, &self.manifest, &self.signature)?;
+        Ok(said.counter)
+    }
+}
+
+/// A place's manifest, if it is about these bytes and, where the node asks for that, signed by a key that is
+/// trusted still.
+fn offered<'m>(
+    store: &Store,
+    place: &[u8],
+    manifest: &'m [u8],
+    signature: &[u8],
+) -> Result<Manifest<'m>, Refusal> {
+    let is_revoked = |key| store.has_revoked(key);
+    let terms = store.terms();
+    let said = terms.manifest(Subject::Place, manifest, signature, is_revoked)?;
+    if said.policy != trust::policy_id(place) || said.length as usize != place.len() {
+        return Err(Refusal::OtherPlace);
+    }
+    if said.revokes.is_some() {
+        return Err(Refusal::PlaceRevokes);
+    }
+    Ok(said)
+}
+
+/// What is known of the two slots.
+pub(crate) struct Places {
+    /// Of the newest record: where it lies and how new it is.
+    slot: usize,
+    generation: u32,
+    counter: u64,
+}
+
+impl Places {
+    /// Looks both slots through: which is the newest record that the node takes.
+    pub fn open<S: PolicyFlash>(slots: &[S; 2], store: &Store) -> Self {
+        const {
+            assert!(
+                ROOM <= S::ERASE_SIZE && ROOM.is_multiple_of(S::WRITE_SIZE),
+                "a record lies in one sector"
+            );
+        }
+        let mut places = Self {
+            slot: 1,
+            generation: 0,
+            counter: 0,
+        };
+        for (slot, flash) in slots.iter().enumerate() {
+            let Some(record) = Record::read(flash) else {
+                continue;
+            };
+            match record.check(store) {
+                Ok(counter) if record.generation > places.generation => {
+                    places = Self {
+                        slot,
+                        generation: record.generation,
+                        counter,
+                    };
+                }
+                Ok(_) => {}
+                Err(refusal) => log!(warn, "a place in flash is refused: {}", refusal),
+            }
+        }
+        places
+    }
+
+    /// The highest counter of a manifest that was taken.
+    pub fn counter(&self) -> u64 {
+        self.counter
+    }
+
+    /// The place where the node is, for this policy on a board with so many channels: none if it acts on what
+    /// a host shows it.
+    pub fn load<S: PolicyFlash>(
+        &self,
+        slots: &[S; 2],
+        policy: &Policy,
+        channels: u8,
+    ) -> Result<Option<Place>, Refusal> {
+        if self.generation == 0 {
+            return Ok(None);
+        }
+        let record = slots.get(self.slot).and_then(Record::read);
+        let record = record.ok_or(Refusal::Flash)?;
+        let said = Manifest::read(&record.manifest).map_err(Refusal::Manifest)?;
+        fitting(&record.place, &said, policy, channels)
+    }
+
+    /// Takes a place from now on. Whatever is wrong with it, the one before stays.
+    pub fn take<S: PolicyFlash>(
+        &mut self,
+        slots: &mut [S; 2],
+        store: &Store,
+        offer: Offer<'_>,
+        policy: &Policy,
+        channels: u8,
+    ) -> Result<Option<Place>, Refusal> {
+        let Offer {
+            place: bytes,
+            manifest,
+            signature,
+        } = offer;
+        let said = offered(store, bytes, manifest, signature)?;
+        let (counter, newest) = (said.counter, self.counter);
+        if store.wants_signatures() && counter <= newest {
+            return Err(Refusal::Old { counter, newest });
+        }
+        let place = fitting(bytes, &said, policy, channels)?;
+        let unreadable = |()| Refusal::Manifest(ManifestFault::Unreadable);
+        let generation = self.generation.checked_add(1).ok_or(Refusal::Flash)?;
+        let record = Record {
+            magic: MAGIC,
+            generation,
+            place: Vec::from_slice(bytes).map_err(|_| Refusal::Place(place::Fault::TooLong))?,
+            manifest: Vec::from_slice(manifest).map_err(|_| unreadable(()))?,
+            signature: Vec::from_slice(signature).map_err(|_| unreadable(()))?,
+        };
+        let slot = 1 - self.slot.min(1);
+        let flash = slots.get_mut(slot).ok_or(Refusal::Flash)?;
+        record.write(flash).ok_or(Refusal::Flash)?;
+        *self = Self {
+            slot,
+            generation,
+            counter,
+        };
+        Ok(place)
+    }
+}
+
+/// A place as it comes.
+#[derive(Clone, Copy)]
+pub(crate) struct Offer<'a> {
+    /// Empty for none.
+    pub place: &'a [u8],
+    /// What is said of it,
+    pub manifest: &'a [u8],
+    /// and by whom.
+    pub signature: &'a [u8],
+}
+
+/// The place in these bytes, if it is one for this policy and a board with so many channels.
+fn fitting(
+    bytes: &[u8],
+    said: &Manifest,
+    policy: &Policy,
+    channels: u8,
+) -> Result<Option<Place>, Refusal> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    if policy.header().problem.as_str() != said.problem {
+        return Err(Refusal::PlaceOfOther);
+    }
+    let place = Place::read(bytes).map_err(Refusal::Place)?;
+    let fits = place.fits(policy.header(), channels);
+    fits.map_err(Refusal::Place)?;
+    Ok(Some(place))
+}

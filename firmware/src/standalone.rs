@@ -1,0 +1,165 @@
+//! A node that senses and acts by itself: by its own timer, at the policy's period, from its own sensors to
+//! its own actuator. The link is there for its host to ask how it gets on, to flash it and to move it.
+//!
+//! What is not seen for a moment is made up ([`place::sight`]); when too little can be seen the agent holds
+//! and fails safe as it would at a link that is silent, and goes on when its sensors are back. A step that is
+//! not over when the next one is due leaves that one out.
+
+use agent_core::{
+    agent::{Action, AgentState, Mode},
+    message::{Observation, Patch},
+    policy::Policy,
+};
+use embassy_time::{Duration, Instant, with_deadline};
+use place::{
+    Place, Sight,
+    conduct::{Alone, Timing},
+    record::{CELLS, SENSORS},
+};
+
+use crate::hardware::{Actuator, Sensors};
+
+/// Cells of the largest patch that a node assembles by itself: a window of [`CELLS`] with its halo.
+const PATCH: usize = CELLS + 2;
+
+/// A node at its place.
+pub(crate) struct Standing {
+    place: Place,
+    counter: u64,
+    sight: Sight,
+    state: AgentState,
+    action: Action,
+    /// When the next step is due.
+    due: Instant,
+    timing: Timing,
+}
+
+impl Standing {
+    /// At this place, taken with a manifest of this counter. Its first step is due now.
+    pub fn at(place: Place, counter: u64, policy: &Policy) -> Self {
+        let state = AgentState::new();
+        Self {
+            place,
+            counter,
+            sight: Sight::new(),
+            action: Action::none(state.mode()),
+            state,
+            due: Instant::now(),
+            timing: Timing {
+                period_us: policy.header().timing.period_us,
+                ..Timing::default()
+            },
+        }
+    }
+
+    /// When the next step is due.
+    pub fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Forgets what was seen and done, but not the place.
+    pub fn reset(&mut self) {
+        self.sight = Sight::new();
+        self.state = AgentState::new();
+        self.action = Action::none(self.state.mode());
+    }
+
+    /// Whether the last action was the policy's own.
+    pub fn has_acted(&self) -> bool {
+        self.action.mode == Mode::Active
+    }
+
+    /// One step: reads, looks, acts.
+    pub async fn step<N: Sensors>(
+        &mut self,
+        policy: &Policy<'_>,
+        workspace: &mut [f32],
+        sensors: &mut N,
+        actuator: &mut impl Actuator,
+    ) {
+        let began = Instant::now();
+        let period = Duration::from_micros(self.timing.period_us.into());
+        let readings = self.read(sensors, began + period).await;
+        let action = self.decide(policy, workspace, began.as_micros(), &readings);
+        self.action = self.place.narrowed(action);
+        actuator.apply(&self.action);
+        self.keep_time(began, Instant::now());
+    }
+
+    /// What the channels give by `deadline`, in the order of the place's sensors.
+    async fn read<N: Sensors>(&self, sensors: &mut N, deadline: Instant) -> [Option<f32>; SENSORS] {
+        let mut readings = [None; SENSORS];
+        for (sensor, reading) in self.place.sensors.iter().zip(&mut readings) {
+            let read = with_deadline(deadline, sensors.read(sensor.channel)).await;
+            *reading = read.ok().flatten();
+        }
+        readings
+    }
+
+    /// The agent's action on these readings.
+    fn decide(
+        &mut self,
+        policy: &Policy,
+        workspace: &mut [f32],
+        now_us: u64,
+        readings: &[Option<f32>; SENSORS],
+    ) -> Action {
+        let sensing = &policy.header().sensing;
+        let cells = usize::from(sensing.window) + 2;
+        let (mut field, mut target) = ([0.0; PATCH], [0.0; PATCH]);
+        let (Some(field), Some(target)) = (field.get_mut(..cells), target.get_mut(..cells)) else {
+            return self.state.idle(policy, now_us);
+        };
+        let seen = self
+            .sight
+            .look(&self.place, now_us, readings, field, target);
+        let Some(inside) = seen else {
+            return self.state.idle(policy, now_us);
+        };
+        let shown: &[f32] = if sensing.target { target } else { &[] };
+        let observation = Observation {
+            now_us,
+            position: self.place.position,
+            patch: Patch::line(field, shown, inside),
+        };
+        self.state.step(policy, workspace, &observation)
+    }
+
+    /// Takes note of a step that was due, began and ended then, and of when the next one is due.
+    fn keep_time(&mut self, began: Instant, ended: Instant) {
+        let Timing {
+            period_us,
+            steps,
+            jitter_us,
+            latency_us,
+            longest_us,
+            overruns,
+        } = &mut self.timing;
+        let micros = |from: Instant, to: Instant| {
+            let passed = to.saturating_duration_since(from).as_micros();
+            u32::try_from(passed).unwrap_or(u32::MAX)
+        };
+        *steps = steps.saturating_add(1);
+        *jitter_us = (*jitter_us).max(micros(self.due, began));
+        *latency_us = micros(began, ended);
+        *longest_us = (*longest_us).max(*latency_us);
+        let passed = micros(self.due, ended) / (*period_us).max(1);
+        *overruns = overruns.saturating_add(passed);
+        let next = u64::from(passed).saturating_add(1) * u64::from(*period_us);
+        self.due += Duration::from_micros(next);
+    }
+
+    /// How the node gets on.
+    pub fn conduct(&self) -> Alone {
+        Alone {
+            node: self.place.node,
+            position: self.place.position,
+            counter: self.counter,
+            mode: self.action.mode,
+            force: self.action.force,
+            blind: self.sight.blind(),
+            doubts: self.sight.doubts(),
+            timing: self.timing,
+        }
+    }
+}

@@ -1,0 +1,657 @@
+//! What is particular about a place, in bytes that outlive power cuts and can be signed.
+
+use agent_core::agent::Action;
+use agent_core::policy::Header;
+use core::fmt;
+use heapless::Vec;
+use serde::{Deserialize, Serialize};
+
+/// Most sensors of a node: as many as a status has bits for.
+pub const SENSORS: usize = 16;
+
+/// Most cells of a window that a node assembles by itself.
+pub const CELLS: usize = 64;
+
+/// Most bytes of a record.
+pub const RECORD: usize = 512;
+
+/// First in every record: what it is, and its form.
+const FORM: [u8; 4] = *b"PLC1";
+
+/// What a node knows of its place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// The node's number, for people: nothing that an agent does depends on it.
+    pub node: u16,
+    /// Where the node is mounted, in the policy's coordinates; unused axes are 0.
+    pub position: [f32; 2],
+    /// What it reads, in the order of their cells.
+    pub sensors: Vec<Sensor, SENSORS>,
+    /// What it should read.
+    pub target: Target,
+    /// Largest |force| here, where that is less than the policy's.
+    pub force: Option<f32>,
+    /// What it may do without.
+    pub tolerance: Tolerance,
+}
+
+/// Which channel of the board reads which cell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sensor {
+    /// The board's channel.
+    pub channel: u8,
+    /// The cell of the policy's window, from 0.
+    pub cell: u16,
+    /// None: the channel was never calibrated, which a node refuses.
+    pub calibration: Option<Calibration>,
+}
+
+/// From what a channel reads to the field: `gain · reading + offset`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// The field's units in one of the channel's.
+    pub gain: f32,
+    /// What the field is where the channel reads zero.
+    pub offset: f32,
+}
+
+impl Calibration {
+    /// The field where the channel reads that.
+    pub fn field(&self, reading: f32) -> f32 {
+        self.gain * reading + self.offset
+    }
+}
+
+/// What the field should be.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is no heap to put the large one on, and room for it is kept anyway"
+)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Target {
+    /// Zero, of a policy that is shown no target.
+    None,
+    /// The same everywhere in the window.
+    Constant(f32),
+    /// A value for each cell of the window.
+    Profile(Vec<f32, CELLS>),
+}
+
+/// What a node may do without, and what it takes for a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Tolerance {
+    /// So many sensors may be missing at once; cells between others are then interpolated, those at
+    /// the rim held.
+    pub missing: u8,
+    /// For so long each.
+    pub missing_us: u32,
+    /// The least that the field can be here,
+    pub least: f32,
+    /// the most,
+    pub most: f32,
+    /// and the most by which it changes in a second.
+    pub change: f32,
+    /// A channel that reads the same to the last bit for so long is frozen; none: it may.
+    pub frozen_us: Option<u32>,
+}
+
+impl Place {
+    /// Its bytes, in `buffer`. Whatever is in it: who reads them checks it.
+    pub fn encode<'b>(&self, buffer: &'b mut [u8; RECORD]) -> Result<&'b [u8], Fault> {
+        let bytes = postcard::to_slice(&(FORM, self), buffer);
+        let bytes = bytes.map_err(|_| Fault::TooLong)?;
+        Ok(bytes)
+    }
+
+    /// The place that these bytes are, if they are one by itself.
+    pub fn read(bytes: &[u8]) -> Result<Self, Fault> {
+        if bytes.len() > RECORD {
+            return Err(Fault::TooLong);
+        }
+        match postcard::take_from_bytes::<([u8; 4], Self)>(bytes) {
+            Ok(((FORM, place), [])) => place.check().map(|()| place),
+            _ => Err(Fault::Unreadable),
+        }
+    }
+
+    /// Whether it is a place, whatever runs there.
+    pub fn check(&self) -> Result<(), Fault> {
+        if !self.position.iter().all(|x| x.is_finite()) {
+            return Err(Fault::Position);
+        }
+        if self.sensors.is_empty() {
+            return Err(Fault::NoSensor);
+        }
+        for (k, sensor) in self.sensors.iter().enumerate() {
+            let Sensor {
+                channel,
+                cell,
+                calibration,
+            } = *sensor;
+            let before = self.sensors.get(..k).unwrap_or_default();
+            if before.iter().any(|other| other.channel == channel) {
+                return Err(Fault::ChannelTwice { channel });
+            }
+            if before.last().is_some_and(|other| other.cell >= cell) {
+                return Err(Fault::CellTwice { cell });
+            }
+            let calibration = calibration.ok_or(Fault::Uncalibrated { channel })?;
+            let usable = calibration.gain.is_normal() && calibration.offset.is_finite();
+            if !usable {
+                return Err(Fault::Calibration { channel });
+            }
+        }
+        let finite = match &self.target {
+            Target::None => true,
+            Target::Constant(value) => value.is_finite(),
+            Target::Profile(values) => values.iter().all(|value| value.is_finite()),
+        };
+        if !finite {
+            return Err(Fault::Target);
+        }
+        if self.force.is_some_and(|force| !positive(force)) {
+            return Err(Fault::Force);
+        }
+        let Tolerance {
+            missing,
+            least,
+            most,
+            change,
+            frozen_us,
+            ..
+        } = self.tolerance;
+        if !(least.is_finite() && most.is_finite() && least < most) {
+            return Err(Fault::Range);
+        }
+        if !positive(change) {
+            return Err(Fault::Change);
+        }
+        if frozen_us == Some(0) {
+            return Err(Fault::Frozen);
+        }
+        if usize::from(missing) >= self.sensors.len() {
+            return Err(Fault::Missing {
+                sensors: self.sensors.len() as u8,
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether a policy can run here, on a board with so many channels.
+    pub fn fits(&self, policy: &Header, channels: u8) -> Result<(), Fault> {
+        let (sensing, limits) = (&policy.sensing, &policy.limits);
+        if sensing.axes != 1 {
+            return Err(Fault::Plane);
+        }
+        if sensing.wide.is_some() {
+            return Err(Fault::Wide);
+        }
+        let window = sensing.window;
+        if usize::from(window) > CELLS {
+            return Err(Fault::Window { window });
+        }
+        for &Sensor { channel, cell, .. } in &self.sensors {
+            if channel >= channels {
+                return Err(Fault::NoChannel { channel, channels });
+            }
+            if cell >= window {
+                return Err(Fault::Cell { cell, window });
+            }
+        }
+        // Agents know nothing of a field that goes on beyond their outermost sensors.
+        let own = window / 2;
+        let sees = |cell: u16| cell <= own;
+        let (first, last) = (self.sensors.first(), self.sensors.last());
+        let around = first.is_some_and(|first| sees(first.cell))
+            && last.is_some_and(|last| last.cell >= own);
+        if !around {
+            return Err(Fault::OwnCell { own });
+        }
+        let [x, _] = self.position;
+        let ([low, _], [high, _]) = (limits.low, limits.high);
+        if !(low..=high).contains(&x) {
+            return Err(Fault::Outside);
+        }
+        match (&self.target, sensing.target) {
+            (Target::None, true) => return Err(Fault::TargetMissing),
+            (Target::Constant(_) | Target::Profile(_), false) => return Err(Fault::TargetUnasked),
+            (Target::Profile(values), true) if values.len() != usize::from(window) => {
+                return Err(Fault::Profile {
+                    values: values.len() as u8,
+                    window,
+                });
+            }
+            _ => {}
+        }
+        let force = limits.force.ok_or(Fault::OnlyMoves)?;
+        if self.force.is_some_and(|here| here > force) {
+            return Err(Fault::Wider);
+        }
+        Ok(())
+    }
+
+    /// What of an action is done here: within the place's limits, and by a node that stays where it is.
+    pub fn narrowed(&self, action: Action) -> Action {
+        let force = match self.force {
+            // Not `clamp`, which panics on bounds it cannot know to be in order.
+            Some(most) => action.force.max(-most).min(most),
+            None => action.force,
+        };
+        Action {
+            force,
+            velocity: [0.0; 2],
+            mode: action.mode,
+        }
+    }
+
+    /// What the field should be in a cell of the window.
+    pub fn target(&self, cell: usize) -> f32 {
+        match &self.target {
+            Target::None => 0.0,
+            Target::Constant(value) => *value,
+            Target::Profile(values) => values.get(cell).copied().unwrap_or_default(),
+        }
+    }
+}
+
+/// And finite.
+fn positive(x: f32) -> bool {
+    x.is_normal() && x > 0.0
+}
+
+/// What is wrong with a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The bytes are none.
+    Unreadable,
+    /// It has too many bytes.
+    TooLong,
+    /// The position is no number.
+    Position,
+    /// Nothing is read.
+    NoSensor,
+    /// A channel is given two cells.
+    ChannelTwice {
+        /// The channel.
+        channel: u8,
+    },
+    /// A cell is read by two channels, or cells are out of order.
+    CellTwice {
+        /// The cell.
+        cell: u16,
+    },
+    /// A channel was never calibrated.
+    Uncalibrated {
+        /// The channel.
+        channel: u8,
+    },
+    /// A calibration loses what is read.
+    Calibration {
+        /// The channel.
+        channel: u8,
+    },
+    /// The target is no number.
+    Target,
+    /// The limit is none.
+    Force,
+    /// The plausible range is none.
+    Range,
+    /// The plausible change is none.
+    Change,
+    /// Nothing is frozen after no time.
+    Frozen,
+    /// All sensors may be missing.
+    Missing {
+        /// How many there are.
+        sensors: u8,
+    },
+    /// The policy's window is a plane's.
+    Plane,
+    /// The policy is shown the whole domain.
+    Wide,
+    /// The policy's window has too many cells.
+    Window {
+        /// How many.
+        window: u16,
+    },
+    /// The board does not have a channel.
+    NoChannel {
+        /// The channel.
+        channel: u8,
+        /// How many it has.
+        channels: u8,
+    },
+    /// The policy's window does not have a cell.
+    Cell {
+        /// The cell.
+        cell: u16,
+        /// How many it has.
+        window: u16,
+    },
+    /// The sensors all lie on one side of the node.
+    OwnCell {
+        /// The node's own cell.
+        own: u16,
+    },
+    /// The node is outside the policy's domain.
+    Outside,
+    /// The policy must be shown a target.
+    TargetMissing,
+    /// The policy cannot be shown a target.
+    TargetUnasked,
+    /// The target has another length than the window.
+    Profile {
+        /// Its values.
+        values: u8,
+        /// The window's cells.
+        window: u16,
+    },
+    /// The policy has no force.
+    OnlyMoves,
+    /// The limit is wider than the policy's.
+    Wider,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Unreadable => f.write_str(
+                "these bytes are no place that this image reads: configure it with the program that \
+                 belongs to it",
+            ),
+            Self::TooLong => write!(f, "a place has at most {RECORD} bytes"),
+            Self::Position => f.write_str("the position is not a number"),
+            Self::NoSensor => f.write_str("no sensor is named: say which channel reads which cell"),
+            Self::ChannelTwice { channel } => {
+                write!(f, "channel {channel} reads two cells: name each channel once")
+            }
+            Self::CellTwice { cell } => write!(
+                f,
+                "cell {cell} is read twice or stands out of order: name each cell once, in order"
+            ),
+            Self::Uncalibrated { channel } => write!(
+                f,
+                "channel {channel} is not calibrated: give its gain and offset, measured at this place"
+            ),
+            Self::Calibration { channel } => write!(
+                f,
+                "the calibration of channel {channel} is unusable: the gain must be a number other than \
+                 0, the offset a number"
+            ),
+            Self::Target => f.write_str("the target is not a number everywhere"),
+            Self::Force => f.write_str("the limit of the force must be positive"),
+            Self::Range => f.write_str(
+                "the least plausible reading must be less than the most plausible one, and both numbers",
+            ),
+            Self::Change => f.write_str("the largest plausible change a second must be positive"),
+            Self::Frozen => f.write_str(
+                "a channel is frozen after some time: give more than 0, or leave it out",
+            ),
+            Self::Missing { sensors } => {
+                write!(f, "of {sensors} sensors at least one must be left: fewer may be missing")
+            }
+            Self::Plane => f.write_str(
+                "the policy sees a plane, and the sensors of a place lie on a line: flash a policy of a \
+                 field on a line",
+            ),
+            Self::Wide => f.write_str(
+                "the policy is shown the whole domain, which a node by itself does not see: flash one \
+                 without a wide view",
+            ),
+            Self::Window { window } => write!(
+                f,
+                "the policy's window has {window} cells, and a node by itself assembles at most {CELLS}: \
+                 flash one with a smaller window"
+            ),
+            Self::NoChannel { channel, channels } => {
+                write!(f, "there is no channel {channel}: the board has {channels}, from 0")
+            }
+            Self::Cell { cell, window } => write!(
+                f,
+                "there is no cell {cell}: the policy's window has {window}, from 0"
+            ),
+            Self::OwnCell { own } => write!(
+                f,
+                "the node's own cell, {own} of its window, lies outside its sensors: it must lie between \
+                 two of them, or on one"
+            ),
+            // Without numbers: what writes floats would be a tenth of an image.
+            Self::Outside => f.write_str(
+                "the position is outside the policy's domain: is it in the problem's lengths?",
+            ),
+            Self::TargetMissing => f.write_str("the policy holds the field at a target: give one"),
+            Self::TargetUnasked => {
+                f.write_str("the policy holds the field at zero: leave the target out")
+            }
+            Self::Profile { values, window } => write!(
+                f,
+                "the target has {values} values and the policy's window {window} cells: give one for each"
+            ),
+            Self::OnlyMoves => f.write_str(
+                "the policy acts by moving, and a node by itself stays where it is: flash one with a force",
+            ),
+            Self::Wider => f.write_str(
+                "the limit is wider than the policy's own, which a place can only narrow: leave it out for \
+                 that one",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for Fault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_core::agent::Mode;
+    use agent_core::policy::{Limits, Sensing, Timing};
+    use proptest::prelude::*;
+    use std::string::ToString;
+
+    /// Three sensors of a window of four, in degrees of which ten are one of the field.
+    pub fn place() -> Place {
+        let sensor = |(channel, cell)| Sensor {
+            channel,
+            cell,
+            calibration: Some(Calibration {
+                gain: 0.1,
+                offset: -2.0,
+            }),
+        };
+        Place {
+            node: 7,
+            position: [0.5, 0.0],
+            sensors: [(2, 0), (0, 1), (1, 3)].into_iter().map(sensor).collect(),
+            target: Target::Constant(1.0),
+            force: Some(1.5),
+            tolerance: Tolerance {
+                missing: 1,
+                missing_us: 500_000,
+                least: -5.0,
+                most: 5.0,
+                change: 10.0,
+                frozen_us: Some(2_000_000),
+            },
+        }
+    }
+
+    fn policy() -> Header<'static> {
+        Header {
+            sensing: Sensing {
+                axes: 1,
+                window: 4,
+                target: true,
+                ..Sensing::default()
+            },
+            limits: Limits {
+                force: Some(2.0),
+                high: [1.0; 2],
+                ..Limits::default()
+            },
+            timing: Timing::default(),
+            ..Header::default()
+        }
+    }
+
+    /// The sentence for a place that was changed so.
+    fn refused(change: impl FnOnce(&mut Place)) -> Fault {
+        let mut place = place();
+        change(&mut place);
+        match place.check() {
+            Err(fault) => {
+                // Bytes that say so are refused for the same reason.
+                let mut buffer = [0; RECORD];
+                let bytes = place.encode(&mut buffer).unwrap();
+                assert_eq!(Place::read(bytes), Err(fault));
+                fault
+            }
+            Ok(()) => place.fits(&policy(), 3).unwrap_err(),
+        }
+    }
+
+    #[test]
+    fn a_place_is_read_as_it_was_written() {
+        let mut buffer = [0; RECORD];
+        let bytes = place().encode(&mut buffer).unwrap();
+        assert_eq!(Place::read(bytes), Ok(place()));
+        assert_eq!(place().fits(&policy(), 3), Ok(()));
+        let short = &bytes[..bytes.len() - 1];
+        assert_eq!(Place::read(short), Err(Fault::Unreadable));
+        let mut other = bytes.to_vec();
+        other[3] = b'9';
+        assert_eq!(Place::read(&other), Err(Fault::Unreadable));
+        other[3] = b'1';
+        other.push(0);
+        assert_eq!(Place::read(&other), Err(Fault::Unreadable));
+    }
+
+    #[test]
+    fn there_is_room_for_the_longest_place() {
+        let sensor = |k: usize| Sensor {
+            channel: 240 + k as u8,
+            cell: 65_000 + k as u16,
+            ..place().sensors[0]
+        };
+        let mut longest = place();
+        longest.node = u16::MAX;
+        longest.sensors = (0..SENSORS).map(sensor).collect();
+        longest.target = Target::Profile([0.1; CELLS].into_iter().collect());
+        longest.tolerance.missing_us = u32::MAX;
+        longest.tolerance.frozen_us = Some(u32::MAX);
+        let mut buffer = [0; RECORD];
+        let bytes = longest.encode(&mut buffer).unwrap();
+        assert_eq!(Place::read(bytes), Ok(longest));
+    }
+
+    #[test]
+    fn what_does_not_fit_the_policy_or_the_board_is_refused_by_name() {
+        use Fault::{
+            Cell, CellTwice, ChannelTwice, Missing, NoChannel, Outside, OwnCell, Profile,
+            TargetMissing, Uncalibrated, Wider,
+        };
+        let beyond = Cell { cell: 4, window: 4 };
+        assert_eq!(refused(|place| place.sensors[2].cell = 4), beyond);
+        assert_eq!(refused(|place| place.position[0] = 1.01), Outside);
+        assert_eq!(
+            refused(|place| place.position[0] = f32::NAN),
+            Fault::Position
+        );
+        let uncalibrated = Uncalibrated { channel: 0 };
+        assert_eq!(
+            refused(|place| place.sensors[1].calibration = None),
+            uncalibrated
+        );
+        let missing = NoChannel {
+            channel: 3,
+            channels: 3,
+        };
+        assert_eq!(refused(|place| place.sensors[0].channel = 3), missing);
+        let twice = ChannelTwice { channel: 2 };
+        assert_eq!(refused(|place| place.sensors[1].channel = 2), twice);
+        let again = CellTwice { cell: 1 };
+        assert_eq!(refused(|place| place.sensors[2].cell = 1), again);
+        // Cells 0 and 1, and the node is in cell 2.
+        let aside = |place: &mut Place| {
+            place.sensors.pop();
+        };
+        assert_eq!(refused(aside), OwnCell { own: 2 });
+        assert_eq!(refused(|place| place.target = Target::None), TargetMissing);
+        let short =
+            |place: &mut Place| place.target = Target::Profile([0.0; 3].into_iter().collect());
+        let profile = Profile {
+            values: 3,
+            window: 4,
+        };
+        assert_eq!(refused(short), profile);
+        assert_eq!(refused(|place| place.force = Some(2.5)), Wider);
+        assert_eq!(
+            refused(|place| place.tolerance.missing = 3),
+            Missing { sensors: 3 }
+        );
+        assert_eq!(refused(|place| place.tolerance.most = -5.0), Fault::Range);
+        assert_eq!(refused(|place| place.tolerance.change = 0.0), Fault::Change);
+        assert_eq!(
+            refused(|place| place.tolerance.frozen_us = Some(0)),
+            Fault::Frozen
+        );
+        assert_eq!(refused(|place| place.sensors.clear()), Fault::NoSensor);
+        assert!(beyond.to_string().contains("no cell 4"));
+    }
+
+    #[test]
+    fn policies_that_no_sensor_map_serves_are_refused() {
+        let unfit = |change: fn(&mut Header<'static>)| {
+            let mut policy = policy();
+            change(&mut policy);
+            place().fits(&policy, 3).unwrap_err()
+        };
+        assert_eq!(unfit(|policy| policy.sensing.axes = 2), Fault::Plane);
+        assert_eq!(
+            unfit(|policy| policy.sensing.wide = Some([4, 1])),
+            Fault::Wide
+        );
+        assert_eq!(
+            unfit(|policy| policy.sensing.window = 65),
+            Fault::Window { window: 65 }
+        );
+        assert_eq!(unfit(|policy| policy.limits.force = None), Fault::OnlyMoves);
+        assert_eq!(
+            unfit(|policy| policy.sensing.target = false),
+            Fault::TargetUnasked
+        );
+    }
+
+    #[test]
+    fn a_place_narrows_what_is_done_and_stays_where_it_is() {
+        let action = |force| Action {
+            force,
+            velocity: [1.0, 0.0],
+            mode: Mode::Active,
+        };
+        for (asked, done) in [(1.0, 1.0), (1.9, 1.5), (-1.9, -1.5)] {
+            let narrowed = place().narrowed(action(asked));
+            assert_eq!((narrowed.force, narrowed.velocity), (done, [0.0; 2]));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_place_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+            let _ = Place::read(&bytes);
+        }
+
+        /// Most random bytes stop at the form: these begin as a place does.
+        #[test]
+        fn any_bytes_in_a_place_are_a_place_or_none(
+            at in 4usize..60, byte: u8, bit in 0usize..8,
+        ) {
+            let mut buffer = [0; RECORD];
+            let mut bytes = place().encode(&mut buffer).unwrap().to_vec();
+            let at = at % bytes.len();
+            bytes[at] = byte ^ 1 << bit;
+            if let Ok(place) = Place::read(&bytes) {
+                let _ = place.fits(&policy(), 3);
+            }
+        }
+    }
+}
