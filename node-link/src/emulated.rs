@@ -130,7 +130,16 @@ pub struct BoardOptions {
     /// The file that is its flash, made if it is not there; without one it has a flash of its own,
     /// which goes with the board.
     pub flash: Option<PathBuf>,
+    /// Thermometers on the board's bus, for a node that senses by itself: [`THERMOMETERS`] at most.
+    pub thermometers: u8,
 }
+
+/// The most thermometers that have addresses.
+pub const THERMOMETERS: u8 = 8;
+
+/// Where in the flash's memory the registers of what plays an actuator are: the force's bits, and how often
+/// it was set.
+const ACTUATOR: u64 = 1 << 20;
 
 impl BoardOptions {
     /// A Cortex-M4F with empty flash, on the wall clock.
@@ -140,6 +149,7 @@ impl BoardOptions {
             image: image.into(),
             clock: Clock::Wall,
             flash: None,
+            thermometers: 0,
         }
     }
 }
@@ -243,7 +253,33 @@ impl EmulatedBoard {
 
     /// Pulls the reset pin: the core starts anew, its memory stays.
     pub fn reset(&mut self) -> Result<(), BoardError> {
-        match self.tell("system_reset") {
+        self.tell_all(&[r#"{"execute": "system_reset"}"#.to_owned()])
+    }
+
+    /// What the thermometers on the board's bus measure from now on, in thousandths of a degree Celsius, in
+    /// the order of their addresses.
+    pub fn set_temperatures(&mut self, millidegrees: &[i32]) -> Result<(), BoardError> {
+        let set = |(k, value): (usize, &i32)| {
+            format!(
+                r#"{{"execute": "qom-set", "arguments": {{"path": "/machine/peripheral/t{k}", "property": "temperature", "value": {value}}}}}"#
+            )
+        };
+        let commands: Vec<String> = millidegrees.iter().enumerate().map(set).collect();
+        self.tell_all(&commands)
+    }
+
+    /// The force that a node by itself has set last, and how often it has set one.
+    pub fn actuator(&self) -> io::Result<(f32, u32)> {
+        let mut file = fs::File::open(&self.flash)?;
+        file.seek(SeekFrom::Start(ACTUATOR))?;
+        let mut registers = [[0; 4]; 2];
+        file.read_exact(registers.as_flattened_mut())?;
+        let [force, count] = registers.map(u32::from_le_bytes);
+        Ok((f32::from_bits(force), count))
+    }
+
+    fn tell_all(&mut self, commands: &[String]) -> Result<(), BoardError> {
+        match self.tell(commands) {
             Ok(()) => Ok(()),
             Err(error) => match self.exit_message() {
                 Some(message) => Err(BoardError::Ended(message)),
@@ -252,14 +288,15 @@ impl EmulatedBoard {
         }
     }
 
-    /// Has the emulator execute a command of its machine protocol.
-    fn tell(&self, command: &str) -> io::Result<()> {
+    /// Has the emulator execute commands of its machine protocol.
+    fn tell(&self, commands: &[String]) -> io::Result<()> {
         let mut stream = UnixStream::connect(self.folder.path().join(MONITOR))?;
         stream.set_write_timeout(Some(MONITOR_PATIENCE))?;
         stream.set_read_timeout(Some(MONITOR_PATIENCE))?;
         let mut answers = BufReader::new(stream.try_clone()?).lines();
-        for command in ["qmp_capabilities", command] {
-            writeln!(stream, r#"{{"execute": "{command}"}}"#)?;
+        let greeting = r#"{"execute": "qmp_capabilities"}"#.to_owned();
+        for command in [greeting].iter().chain(commands) {
+            writeln!(stream, "{command}")?;
             // Events and the greeting come in between.
             let answer = answers.by_ref().find(|line| match line {
                 Ok(line) => line.contains(r#""return""#) || line.contains(r#""error""#),
@@ -364,6 +401,13 @@ fn boot(options: &BoardOptions, flash: &Path, folder: &Path) -> Result<Child, Bo
         .arg(format!("unix:{},server=on,wait=off", file(MONITOR)))
         .arg("-kernel")
         .arg(&options.image);
+    for k in 0..options.thermometers.min(THERMOMETERS) {
+        let address = 0x48 + k;
+        qemu.args([
+            "-device",
+            &format!("tmp105,id=t{k},bus=i2c,address={address}"),
+        ]);
+    }
     if let Clock::Instructions { shift } = options.clock {
         qemu.args(["-icount", &format!("shift={shift}")]);
     }

@@ -98,6 +98,7 @@ enum Kind {
     Plain,
     Keyed,
     Provoked,
+    Standalone,
 }
 
 impl Image {
@@ -120,12 +121,30 @@ impl Image {
         Self { board, kind }
     }
 
+    /// The one that senses and acts by itself, on the board that has sensors.
+    pub fn standalone() -> Self {
+        Self {
+            board: Board::An386,
+            kind: Kind::Standalone,
+        }
+    }
+
+    /// What it is called where images are measured, keys or not.
+    pub fn name(self) -> String {
+        let suffix = match self.kind {
+            Kind::Plain | Kind::Keyed | Kind::Provoked => "",
+            Kind::Standalone => "-standalone",
+        };
+        format!("{}{suffix}", self.board.name())
+    }
+
     /// What its file is called.
     pub fn file_name(self) -> String {
         let suffix = match self.kind {
             Kind::Plain => "",
             Kind::Keyed => "-throwaway-keys",
             Kind::Provoked => "-provoke",
+            Kind::Standalone => "-standalone",
         };
         format!("{}{suffix}.elf", self.board.name())
     }
@@ -136,6 +155,7 @@ impl Image {
             (Board::An386, Kind::Plain) => Some("FIRMWARE_ELF"),
             (Board::An386, Kind::Keyed) => Some("FIRMWARE_ELF_KEYED"),
             (Board::An386, Kind::Provoked) => Some("FIRMWARE_ELF_PROVOKE"),
+            (Board::An386, Kind::Standalone) => Some("FIRMWARE_ELF_STANDALONE"),
             (Board::An500, Kind::Plain) => Some("FIRMWARE_ELF_AN500"),
             (Board::An500, Kind::Provoked) => Some("FIRMWARE_ELF_AN500_PROVOKE"),
             (Board::An505, Kind::Plain) => Some("FIRMWARE_ELF_AN505"),
@@ -153,6 +173,7 @@ impl Image {
                 cargo.envs(throwaway::keys()?);
             }
             Kind::Provoked => features.push_str(",provoke"),
+            Kind::Standalone => features.push_str(",standalone"),
         }
         cargo
             .args(["--package", "firmware", "--bin", "firmware"])

@@ -150,6 +150,9 @@ enum Firmware {
         /// The board's name, or `all`.
         #[arg(long, value_name = "NAME", default_value = "mps2-an386", value_parser = boards)]
         board: Boards,
+        /// The image that senses and acts by itself, for mps2-an386, the board that has sensors.
+        #[arg(long, conflicts_with = "board")]
+        standalone: bool,
     },
     /// Build a real board's image, flash it with probe-rs and show its log.
     Flash {
@@ -247,9 +250,13 @@ fn firmware(task: Firmware, build: Build) -> anyhow::Result<()> {
     let toolchain = setup::toolchain()?;
     let image = || firmware::build(&toolchain, Image::of(Board::An386));
     match task {
-        Firmware::Build { board } => {
-            for board in board.0 {
-                let elf = firmware::build(&toolchain, Image::of(board))?;
+        Firmware::Build { board, standalone } => {
+            let images = match standalone {
+                true => vec![Image::standalone()],
+                false => board.0.into_iter().map(Image::of).collect(),
+            };
+            for image in images {
+                let elf = firmware::build(&toolchain, image)?;
                 println!("{}", elf.display());
             }
             Ok(())
@@ -271,6 +278,7 @@ fn firmware(task: Firmware, build: Build) -> anyhow::Result<()> {
         }
         Firmware::Size => {
             let images = Board::ALL.into_iter().map(Image::keyed);
+            let images = images.chain([Image::standalone()]);
             let built = images.map(|image| Ok((image, firmware::build(&toolchain, image)?)));
             size::check_images(&built.collect::<anyhow::Result<Vec<_>>>()?)?;
             setup::c_compiler()?;

@@ -41,7 +41,7 @@ struct Footprint {
 /// Prints what images take; an error if one is over its budget.
 pub fn check_images(images: &[(Image, PathBuf)]) -> Result<()> {
     say!(
-        "{:<16} {:>7} {:>9} {:>7} {:>7}   {:>9} {:>6} {:>9} {:>7}",
+        "{:<21} {:>7} {:>9} {:>7} {:>7}   {:>9} {:>6} {:>9} {:>7}",
         "bytes",
         "code",
         "constants",
@@ -54,7 +54,7 @@ pub fn check_images(images: &[(Image, PathBuf)]) -> Result<()> {
     );
     let mut over = Vec::new();
     for (image, elf) in images {
-        let name = image.board.name();
+        let name = image.name();
         let Footprint {
             code,
             constants,
@@ -66,14 +66,14 @@ pub fn check_images(images: &[(Image, PathBuf)]) -> Result<()> {
         let black_box = between(elf, "_black_box", "_black_box_end")?;
         let ram = variables + stack + black_box;
         say!(
-            "{name:<16} {code:>7} {constants:>9} {initial:>7} {flash:>7}   {variables:>9} {stack:>6} \
+            "{name:<21} {code:>7} {constants:>9} {initial:>7} {flash:>7}   {variables:>9} {stack:>6} \
              {black_box:>9} {ram:>7}"
         );
         if flash > FLASH_BUDGET || ram > RAM_BUDGET {
             over.push(name);
         }
     }
-    say!("{:<16} {FLASH_BUDGET:>33}   {RAM_BUDGET:>34}", "budget");
+    say!("{:<21} {FLASH_BUDGET:>33}   {RAM_BUDGET:>34}", "budget");
     if !over.is_empty() {
         bail!("over its budget: the image for {}", over.join(", "));
     }

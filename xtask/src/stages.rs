@@ -433,9 +433,10 @@ fn tested() -> impl Iterator<Item = Image> {
         .flat_map(|board| [Image::of(board), Image::provoked(board)])
 }
 
-/// The images that have everything on.
+/// The images that are measured: those that have everything on, and the one that senses by itself.
 fn complete() -> impl Iterator<Item = Image> {
-    Board::ALL.into_iter().map(Image::keyed)
+    let keyed = Board::ALL.into_iter().map(Image::keyed);
+    keyed.chain([Image::standalone()])
 }
 
 /// Builds and measures every image; returns those that tests run.

@@ -6,6 +6,9 @@
 
 mod mishap;
 
+#[cfg(all(feature = "standalone", not(feature = "mps2-an386")))]
+compile_error!("no sensors are known of this board: `standalone` goes with `mps2-an386`");
+
 #[cfg(feature = "mps2")]
 mod cmsdk;
 #[cfg(feature = "mps2")]

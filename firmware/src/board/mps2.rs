@@ -11,9 +11,17 @@ use embassy_time::Duration;
 use embedded_storage::nor_flash::{
     ErrorType, NorFlash, NorFlashErrorKind, ReadNorFlash, check_erase, check_read, check_write,
 };
+#[cfg(not(feature = "standalone"))]
+use firmware::hardware::NoSensors;
 use firmware::{
-    hardware::{Actuator, Hardware, PolicyFlash},
+    hardware::{Actuator, Hardware, PolicyFlash, Station},
     keys::Keys,
+};
+#[cfg(feature = "standalone")]
+use {
+    super::cmsdk::two_wire::TwoWire,
+    core::sync::atomic::{AtomicU32, Ordering},
+    firmware::tmp105::Tmp105s,
 };
 
 use super::{
@@ -41,7 +49,14 @@ type Link = BufferedUart<256>;
 
 pub type Input = &'static Link;
 pub type Output = &'static Link;
-pub type NodeHardware = Hardware<Psram, CmsdkWatchdog, Reported>;
+pub type NodeHardware = Hardware<Psram, CmsdkWatchdog, Reported, Thermometers>;
+
+/// What the board reads by itself.
+#[cfg(feature = "standalone")]
+pub type Thermometers = Tmp105s<TwoWire>;
+/// Nothing.
+#[cfg(not(feature = "standalone"))]
+pub type Thermometers = NoSensors;
 
 // SAFETY: the board's address map.
 static LINK: Link = Link::new(unsafe { Registers::at(image::LINK_UART) });
@@ -132,8 +147,12 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         },
         actuator: Reported {
             mode: Mode::Waiting,
+            // SAFETY: as above.
+            #[cfg(feature = "standalone")]
+            registers: unsafe { actuator() },
         },
-        station: None,
+        // SAFETY: as above.
+        station: unsafe { station() },
         history,
         last_words,
         stack: mishap::stack,
@@ -178,6 +197,51 @@ impl Psram {
         // SAFETY: as above.
         Self(unsafe { &mut *journal })
     }
+}
+
+/// What the board has to act by itself.
+///
+/// # Safety
+/// As of [`Psram::slots`].
+#[cfg(feature = "standalone")]
+unsafe fn station() -> Option<Station<Psram, Thermometers>> {
+    unsafe extern "C" {
+        static mut _place_0: [u8; PLACE];
+        static mut _place_1: [u8; PLACE];
+    }
+    let slots = [&raw mut _place_0, &raw mut _place_1];
+    Some(Station {
+        // SAFETY: memory.x reserves them for this alone.
+        slots: slots.map(|slot| Psram(unsafe { &mut *slot })),
+        // SAFETY: the board's address map, and nothing else uses the bus.
+        sensors: Tmp105s::on(unsafe { TwoWire::at(image::TWO_WIRE) }),
+    })
+}
+
+/// Nothing.
+///
+/// # Safety
+/// It is safe.
+#[cfg(not(feature = "standalone"))]
+unsafe fn station() -> Option<Station<Psram, Thermometers>> {
+    None
+}
+
+/// Bytes of a place, as in the memory map: a sector.
+#[cfg(feature = "standalone")]
+const PLACE: usize = 4096;
+
+/// The registers of what plays the actuator: the force's bits, and how often it was set.
+///
+/// # Safety
+/// As of [`Psram::slots`].
+#[cfg(feature = "standalone")]
+unsafe fn actuator() -> &'static [AtomicU32; 2] {
+    unsafe extern "C" {
+        static _actuator: [AtomicU32; 2];
+    }
+    // SAFETY: memory.x reserves them for this alone; any bits are a value.
+    unsafe { &_actuator }
 }
 
 /// Bytes of a slot, as in the memory map: the largest policy there is and a sector for its record.
@@ -232,13 +296,25 @@ impl PolicyFlash for Psram {
 }
 
 /// There is nothing to move on this board: the host that simulates the field takes actions from
-/// the reports. The log tells when the agent changes its mind about how well it is.
+/// the reports. Where the node acts by itself, two words of the PSRAM play the registers of a converter, which
+/// the emulator can share with whoever plays the plant. The log tells when the agent changes its mind about how well it is.
 pub struct Reported {
     mode: Mode,
+    #[cfg(feature = "standalone")]
+    registers: &'static [AtomicU32; 2],
 }
 
 impl Actuator for Reported {
     fn apply(&mut self, action: &Action) {
+        #[cfg(feature = "standalone")]
+        {
+            let [force, count] = self.registers;
+            force.store(action.force.to_bits(), Ordering::Release);
+            count.store(
+                count.load(Ordering::Relaxed).wrapping_add(1),
+                Ordering::Release,
+            );
+        }
         if action.mode != self.mode {
             defmt::info!("{} -> {}", self.mode, action.mode);
             self.mode = action.mode;

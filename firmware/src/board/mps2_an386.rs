@@ -8,6 +8,9 @@ pub const LINK_UART: usize = 0x4000_4000;
 pub const LOG_UART: usize = 0x4000_5000;
 pub const DUAL_TIMER: usize = 0x4000_2000;
 pub const WATCHDOG: usize = 0x4000_8000;
+/// The second shield's: the one that the emulator calls `i2c`.
+#[cfg(feature = "standalone")]
+pub const TWO_WIRE: usize = 0x4002_a000;
 
 pub const LINK_RECEIVE: u16 = 0;
 pub const LINK_TRANSMIT: u16 = 1;

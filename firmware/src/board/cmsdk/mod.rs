@@ -2,6 +2,8 @@
 //! MPS2 and MPS3 boards carry in all their variants.
 
 pub mod dual_timer;
+#[cfg(feature = "standalone")]
+pub mod two_wire;
 pub mod uart;
 pub mod watchdog;
 
