@@ -38,6 +38,8 @@ pub const FIGURES: Kind = Kind::new("kept figures", 64 * MIB);
 pub const RUNS: Kind = Kind::new("the runs of a campaign", 16 * 1024 * MIB);
 /// A key.
 pub const KEY: Kind = Kind::new("a key", 4096);
+/// The place of a node.
+pub const PLACE: Kind = Kind::new("a place", MIB);
 /// The image of a board.
 pub const IMAGE: Kind = Kind::new("an image", 256 * MIB);
 

@@ -231,6 +231,19 @@ const COMMANDS: &[(&str, Smoke)] = &[
         "agent-sim run heat-1d --link serial=/dev/ttyACM0 --link-key operator.key",
         Stage("tests: boards"),
     ),
+    // docs/deploy.md
+    (
+        "cargo xtask firmware build --standalone",
+        Stage("firmware for every board"),
+    ),
+    (
+        "agent-sim configure node.toml --link serial=/dev/ttyACM0",
+        Stage("tests: by_itself"),
+    ),
+    (
+        "agent-sim configure --fed --link serial=/dev/ttyACM0",
+        Stage("tests: by_itself"),
+    ),
     // docs/policy-format.md
     ("trainer step my.policy", With("")),
     (

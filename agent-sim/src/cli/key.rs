@@ -106,13 +106,22 @@ impl Terms {
         blob: &[u8],
         policy: &'a Policy<'_>,
     ) -> anyhow::Result<Manifest<'a>> {
+        self.manifest_for(blob, policy.header().problem.as_str())
+    }
+
+    /// What is said of these bytes on these terms: of a policy for this problem, or of the place of one.
+    pub fn manifest_for<'a>(
+        &'a self,
+        bytes: &[u8],
+        problem: &'a str,
+    ) -> anyhow::Result<Manifest<'a>> {
         let now = SystemTime::UNIX_EPOCH.elapsed();
         let now = now.context("the clock is before 1970: give --counter")?;
         Ok(Manifest {
             board: &self.board,
             fleet: &self.fleet,
             counter: self.counter.unwrap_or(now.as_secs()),
-            ..Manifest::unsigned(blob, policy.header().problem.as_str())
+            ..Manifest::unsigned(bytes, problem)
         })
     }
 }

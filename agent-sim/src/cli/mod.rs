@@ -5,6 +5,7 @@ mod agents;
 mod bench;
 mod campaign;
 mod check;
+mod configure;
 mod demo;
 mod eval;
 mod fields;
@@ -17,6 +18,7 @@ mod new;
 mod nodes;
 mod odds;
 mod origin;
+mod place_file;
 mod plant_args;
 mod progress;
 mod replay;
@@ -158,6 +160,14 @@ Examples:
   agent-sim flash my.policy --link serial=/dev/ttyACM0 --link-key link.key to a node that obeys nobody else
   agent-sim flash my.policy --link qemu=4 --flash-dir out/boards           emulated, kept for later runs")]
     Flash(nodes::FlashArgs),
+    /// Say where boards are that sense and act by themselves, and with what sensors
+    #[command(after_help = "\
+Examples:
+  agent-sim configure node.toml --link serial=/dev/ttyACM0
+  agent-sim configure node.toml --link serial=/dev/ttyACM0 --key secret.key   signed
+  agent-sim configure --fed --link serial=/dev/ttyACM0                        act on what a host shows again
+What stands in the file: docs/deploy.md.")]
+    Configure(configure::ConfigureArgs),
     /// How boards are: policy slots, resets, watchdog bites, frames
     #[command(after_help = "Example:\n  agent-sim nodes --link serial=/dev/ttyACM0")]
     Nodes(nodes::NodesArgs),
@@ -242,6 +252,7 @@ fn carry_out(command: Option<Command>, problems: &Problems) -> anyhow::Result<()
         Some(Command::Hunt(args)) => hunt::hunt(&args, problems),
         Some(Command::Agents(args)) => agents::agents(&args, problems),
         Some(Command::Flash(args)) => nodes::flash(&args),
+        Some(Command::Configure(args)) => configure::configure(&args),
         Some(Command::Nodes(args)) => nodes::nodes(&args),
         Some(Command::Key(args)) => key::key(&args),
         Some(Command::Sign(args)) => key::sign(&args),

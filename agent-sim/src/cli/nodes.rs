@@ -4,13 +4,16 @@ use super::print;
 use super::rig_args::RigArgs;
 use crate::rig::{Boards, Pace, Payload, Rig, cause};
 use crate::table::table;
+use agent_core::agent::Mode;
 use agent_core::message::{PolicyId, SlotState};
 use agent_core::policy::Policy;
 use anyhow::bail;
 use artifacts::output::tell;
 use artifacts::policy_file::PolicyFile;
 use clap::Args;
-use node_link::NodeStatus;
+use node_link::{NodeConduct, NodeStatus, SessionError};
+use place::conduct::Timing;
+use place::sight::Doubts;
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -30,7 +33,7 @@ pub struct FlashArgs {
 /// Says how boards are.
 pub fn nodes(args: &NodesArgs) -> anyhow::Result<()> {
     let rig = start(&args.rig, None)?;
-    print(&table(&status_rows(&rig)))
+    print(&table(&all_rows(&rig)))
 }
 
 /// Gives boards a policy.
@@ -62,7 +65,8 @@ pub fn flash(args: &FlashArgs) -> anyhow::Result<()> {
     }
 }
 
-fn start(args: &RigArgs, payload: Option<Payload>) -> anyhow::Result<Rig> {
+/// The boards named, and what they are given.
+pub(super) fn start(args: &RigArgs, payload: Option<Payload>) -> anyhow::Result<Rig> {
     let boards = args.boards()?;
     if boards.is_empty() {
         bail!("no boards are named; give --link serial=/dev/ttyACM0, --link qemu=1 or the like");
@@ -78,6 +82,60 @@ fn start(args: &RigArgs, payload: Option<Payload>) -> anyhow::Result<Rig> {
 /// How boards say they are.
 pub fn status_rows(rig: &Rig) -> Vec<Vec<String>> {
     rows(rig, &rig.statuses())
+}
+
+/// The same, and how they get on at their places.
+fn all_rows(rig: &Rig) -> Vec<Vec<String>> {
+    let statuses = rig.statuses();
+    let mut rows = rows(rig, &statuses);
+    if let Some((head, rows)) = rows.split_first_mut() {
+        head.push("at its place".to_owned());
+        for ((row, status), conduct) in rows.iter_mut().zip(&statuses).zip(rig.conducts()) {
+            if status.is_some() {
+                row.push(in_words(&conduct));
+            }
+        }
+    }
+    rows
+}
+
+/// How a node gets on at its place.
+pub(super) fn in_words(conduct: &Result<NodeConduct, SessionError>) -> String {
+    let alone = match conduct {
+        Ok(NodeConduct::Fed) => return "fed by its host".to_owned(),
+        Ok(NodeConduct::Refused(reason)) => return format!("REFUSED: {reason}"),
+        Err(error) => return error.to_string(),
+        Ok(NodeConduct::Alone(alone)) => alone,
+    };
+    let Timing {
+        period_us,
+        steps,
+        jitter_us,
+        longest_us,
+        overruns,
+        ..
+    } = alone.timing;
+    let Doubts {
+        missing,
+        out_of_range,
+        implausible,
+        frozen,
+    } = alone.doubts;
+    let [x, _] = alone.position;
+    let mode = match alone.mode {
+        Mode::Waiting => "waiting",
+        Mode::Active => "active",
+        Mode::Holding => "holding",
+        Mode::FailedSafe => "FAILED SAFE",
+    };
+    format!(
+        "node {} at {x}, {mode}, force {}, {steps} steps of {period_us} µs up to {jitter_us} late and \
+         {longest_us} long, {overruns} left out, {} blind now, readings missing {missing}, out of range \
+         {out_of_range}, implausible {implausible}, frozen {frozen}",
+        alone.node,
+        alone.force,
+        alone.blind.count_ones(),
+    )
 }
 
 fn rows(rig: &Rig, statuses: &[Option<NodeStatus>]) -> Vec<Vec<String>> {

@@ -9,12 +9,13 @@ use anyhow::{anyhow, bail};
 use artifacts::output::tell;
 use artifacts::policy_file::PolicyFile;
 use clap::Args;
-use node_link::Offer;
-use node_link::keys::{self, SignedManifest};
+use node_link::keys::{self, PolicyKey, SignedManifest};
+use node_link::{Offer, PlaceOffer};
 use problem::{input, limit};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trust::Grant;
+use trust::manifest::MANIFEST;
 
 /// Which boards, and how they are treated.
 #[derive(Args)]
@@ -83,6 +84,22 @@ impl RigArgs {
             (None, None) => Offer::unsigned_for(blob, &self.terms.fleet),
         };
         Ok(Payload::new(offer, policy))
+    }
+
+    /// A place as boards get it, for a policy of this problem; no bytes for none.
+    pub fn place_offer(&self, place: &[u8], problem: &str) -> anyhow::Result<PlaceOffer> {
+        if self.manifest.is_some() {
+            bail!("--manifest is of a policy; a place is signed with --key where it is given");
+        }
+        let manifest = self.terms.manifest_for(place, problem)?;
+        match &self.key {
+            Some(key) => read_key(key, PolicyKey::parse)?.offer_place(place, &manifest),
+            None => Ok(PlaceOffer {
+                place: place.to_vec(),
+                manifest: manifest.encode(&mut [0; MANIFEST])?.to_vec(),
+                signature: Vec::new(),
+            }),
+        }
     }
 
     /// The key of the boards' link, if one is given.

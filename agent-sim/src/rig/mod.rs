@@ -32,8 +32,10 @@ use crate::fault::{Deed, Fault, Who, draw_count};
 use cable::Cable;
 use link::{Nodes, lock};
 use node_link::device_log::{Decoder, Follower};
+use node_link::emulated::THERMOMETERS;
 use node_link::{
-    BoardOptions, Clock, EmulatedBoard, Machine, NodeStatus, Session, Transport, serial, tcp,
+    BoardOptions, Clock, EmulatedBoard, Machine, NodeConduct, NodeStatus, PlaceOffer, Session,
+    SessionError, Transport, serial, tcp,
 };
 use rayon::prelude::*;
 use rooms::Seat;
@@ -377,6 +379,16 @@ impl Rig {
         waiting(&self.nodes, |_, node| lock(node).status())
     }
 
+    /// How the nodes say they get on at their places, by board; why not, where they do not.
+    pub fn conducts(&self) -> Vec<Result<NodeConduct, SessionError>> {
+        waiting(&self.nodes, |_, node| lock(node).conduct())
+    }
+
+    /// Gives a board a place, or none.
+    pub fn configure(&self, index: usize, offer: &PlaceOffer) -> Result<NodeConduct, SessionError> {
+        self.node(index).configure(offer)
+    }
+
     /// The largest share of its stack that each board which answers has used.
     pub fn stack_shares(&self) -> Vec<f64> {
         let shares = self.statuses().into_iter().flatten().map(|status| {
@@ -488,6 +500,11 @@ fn reach(place: &Place, setup: &Setup, index: usize) -> Result<Reached, String> 
                 image: setup.images.of(*machine),
                 clock: Clock::Wall,
                 flash,
+                // For images that sense by themselves; others never look.
+                thermometers: match machine {
+                    Machine::An386 => THERMOMETERS,
+                    Machine::An500 | Machine::An505 => 0,
+                },
             })
             .map_err(|error| said(&error))?;
             let board = Some(board);

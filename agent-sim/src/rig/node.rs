@@ -15,7 +15,8 @@ use agent_core::message::{Command, Guard, Hello, Observation, Report, ResetCause
 use agent_core::policy::Policy;
 use node_link::device_log::Follower;
 use node_link::{
-    EmulatedBoard, LinkCounters, NodeStatus, Offer, Session, SessionError, UploadLimit,
+    EmulatedBoard, LinkCounters, NodeConduct, NodeStatus, Offer, PlaceOffer, Session, SessionError,
+    UploadLimit,
 };
 use std::time::{Duration, Instant};
 use trust::Rights;
@@ -588,6 +589,16 @@ impl Node {
             true => self.ask(Session::status).ok(),
             false => None,
         }
+    }
+
+    /// How the node says it gets on at its place; why not, if it does not say.
+    pub(super) fn conduct(&mut self) -> Result<NodeConduct, SessionError> {
+        self.ask(Session::conduct)
+    }
+
+    /// Gives the node a place, or none.
+    pub(super) fn configure(&mut self, offer: &PlaceOffer) -> Result<NodeConduct, SessionError> {
+        self.ask(|session, patience| session.configure(offer, patience))
     }
 
     /// What its line has carried.

@@ -1,0 +1,318 @@
+//! A node's place as a person writes it: TOML, in which every complaint names its line.
+
+use anyhow::anyhow;
+use place::record::{Calibration, Sensor, Target, Tolerance};
+use place::{Fault, Place};
+use problem::input;
+use problem::kit::BadFile;
+use serde::Deserialize;
+use std::ops::Range;
+use std::path::Path;
+use toml::Spanned;
+
+/// A value and where it stands.
+type Said<T> = Spanned<T>;
+
+/// The whole file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// The problem of the policy that runs there.
+    problem: Said<String>,
+    node: Said<u16>,
+    position: Said<f64>,
+    target: Option<Said<Wanted>>,
+    force: Option<Said<f64>>,
+    sensors: Said<Vec<Said<Channel>>>,
+    tolerance: Said<Borne>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Wanted {
+    Constant(f64),
+    Profile(Vec<f64>),
+}
+
+/// Which channel reads which cell, and what it makes of the field.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Channel {
+    channel: u8,
+    cell: u16,
+    gain: Option<f64>,
+    offset: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Borne {
+    #[serde(default)]
+    missing: u8,
+    /// Seconds.
+    #[serde(default)]
+    missing_for: f64,
+    least: f64,
+    most: f64,
+    change: f64,
+    /// Seconds.
+    frozen_for: Option<f64>,
+}
+
+/// A place, and the problem of the policy that runs there.
+#[derive(Debug)]
+pub struct PlaceFile {
+    pub problem: String,
+    pub place: Place,
+}
+
+/// The place that a file says.
+pub fn read(path: &Path) -> Result<PlaceFile, BadFile> {
+    let text = input::read_text(path, input::PLACE).map_err(|error| BadFile {
+        path: path.to_owned(),
+        line: None,
+        what: format!("it cannot be read: {error}"),
+    })?;
+    said(path, &text)
+}
+
+/// The place that a text says, which stands in a file.
+fn said(path: &Path, text: &str) -> Result<PlaceFile, BadFile> {
+    let wrong = |at: Range<usize>, what: String| {
+        let before = &text.as_bytes()[..at.start.min(text.len())];
+        BadFile {
+            path: path.to_owned(),
+            line: Some(1 + before.iter().filter(|&&byte| byte == b'\n').count()),
+            what,
+        }
+    };
+    let file: File = toml::from_str(text).map_err(|error| {
+        let at = error.span().unwrap_or(0..0);
+        wrong(at, error.message().trim_end().replace('\n', ", "))
+    })?;
+    let sensors = file.sensors.get_ref();
+    let mut order: Vec<&Said<Channel>> = sensors.iter().collect();
+    order.sort_by_key(|sensor| sensor.get_ref().cell);
+    let record = |sensor: &&Said<Channel>| {
+        let sensor = sensor.get_ref();
+        Sensor {
+            channel: sensor.channel,
+            cell: sensor.cell,
+            calibration: match (sensor.gain, sensor.offset) {
+                (Some(gain), Some(offset)) => Some(Calibration {
+                    gain: gain as f32,
+                    offset: offset as f32,
+                }),
+                _ => None,
+            },
+        }
+    };
+    let many = |at: Range<usize>, what: &str, most: usize| {
+        wrong(at, format!("there are too many {what}: at most {most}"))
+    };
+    let sensors = order.iter().map(record).collect::<Vec<_>>();
+    let sensors = heapless::Vec::from_slice(&sensors)
+        .map_err(|_| many(file.sensors.span(), "sensors", place::record::SENSORS))?;
+    let target = match file
+        .target
+        .as_ref()
+        .map(|said| (said.get_ref(), said.span()))
+    {
+        None => Target::None,
+        Some((Wanted::Constant(value), _)) => Target::Constant(*value as f32),
+        Some((Wanted::Profile(values), at)) => {
+            let values: Vec<f32> = values.iter().map(|value| *value as f32).collect();
+            let values = heapless::Vec::from_slice(&values)
+                .map_err(|_| many(at, "values of the target", place::record::CELLS))?;
+            Target::Profile(values)
+        }
+    };
+    let borne = file.tolerance.get_ref();
+    let micros = |seconds: f64, name: &str| match (seconds * 1e6).round() {
+        us if (0.0..=f64::from(u32::MAX)).contains(&us) => Ok(us as u32),
+        _ => {
+            let what = format!("{name} = {seconds} is no time from 0 to 4294 seconds");
+            Err(wrong(file.tolerance.span(), what))
+        }
+    };
+    let frozen_us = borne
+        .frozen_for
+        .map(|seconds| micros(seconds, "frozen_for"));
+    let place = Place {
+        node: *file.node.get_ref(),
+        position: [*file.position.get_ref() as f32, 0.0],
+        sensors,
+        target,
+        force: file.force.as_ref().map(|said| *said.get_ref() as f32),
+        tolerance: Tolerance {
+            missing: borne.missing,
+            missing_us: micros(borne.missing_for, "missing_for")?,
+            least: borne.least as f32,
+            most: borne.most as f32,
+            change: borne.change as f32,
+            frozen_us: frozen_us.transpose()?,
+        },
+    };
+    place.check().map_err(|fault| {
+        let of = |wanted: &dyn Fn(&Channel) -> bool| {
+            let mut found = order.iter().filter(|sensor| wanted(sensor.get_ref()));
+            found.next_back().map_or(0..0, |sensor| sensor.span())
+        };
+        let at = match fault {
+            Fault::Position => file.position.span(),
+            Fault::ChannelTwice { channel }
+            | Fault::Uncalibrated { channel }
+            | Fault::Calibration { channel } => of(&|sensor| sensor.channel == channel),
+            Fault::CellTwice { cell } => of(&|sensor| sensor.cell == cell),
+            Fault::Target => file.target.as_ref().map_or(0..0, Said::span),
+            Fault::Force => file.force.as_ref().map_or(0..0, Said::span),
+            Fault::NoSensor => file.sensors.span(),
+            _ => file.tolerance.span(),
+        };
+        wrong(at, fault.to_string())
+    })?;
+    let problem = file.problem.into_inner();
+    Ok(PlaceFile { problem, place })
+}
+
+/// The places of as many nodes, no two of which may have one number or one position.
+pub fn read_all(paths: &[impl AsRef<Path>]) -> anyhow::Result<Vec<PlaceFile>> {
+    let mut places: Vec<PlaceFile> = Vec::new();
+    for (k, path) in paths.iter().enumerate() {
+        let path = path.as_ref();
+        let file = read(path)?;
+        let (node, position) = (file.place.node, file.place.position);
+        for (other, before) in paths.iter().zip(&places).take(k) {
+            let other = other.as_ref().display();
+            if before.place.node == node {
+                return Err(anyhow!(
+                    "{}: node {node} is the one of {other} already: number each node once",
+                    path.display()
+                ));
+            }
+            if before.place.position == position {
+                return Err(anyhow!(
+                    "{}: node {node} stands where the node of {other} does",
+                    path.display()
+                ));
+            }
+        }
+        places.push(file);
+    }
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "\
+problem = \"heat-1d\"
+node = 3
+position = 0.25
+target = 0.5
+force = 20.0
+
+[[sensors]]
+channel = 1
+cell = 5
+gain = 0.125
+offset = -2.5
+
+[[sensors]]
+channel = 0
+cell = 2
+gain = 0.125
+offset = -2.5
+
+[tolerance]
+missing = 1
+missing_for = 0.05
+least = -3.0
+most = 3.0
+change = 100.0
+frozen_for = 2.0
+";
+
+    fn refused(from: &str, to: &str) -> String {
+        let text = GOOD.replacen(from, to, 1);
+        assert_ne!(text, GOOD, "{from}");
+        said(Path::new("node.toml"), &text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_place_is_read_with_its_sensors_in_the_order_of_their_cells() {
+        let file = said(Path::new("node.toml"), GOOD).unwrap();
+        let place = file.place;
+        let cells: Vec<(u16, u8)> = place.sensors.iter().map(|s| (s.cell, s.channel)).collect();
+        assert_eq!(cells, [(2, 0), (5, 1)]);
+        assert_eq!((place.node, place.position), (3, [0.25, 0.0]));
+        assert_eq!(place.tolerance.missing_us, 50_000);
+        assert_eq!(place.tolerance.frozen_us, Some(2_000_000));
+        assert_eq!(file.problem, "heat-1d");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let uncalibrated = refused("gain = 0.125\noffset = -2.5\n\n[[", "\n\n\n[[");
+        assert!(
+            uncalibrated.starts_with("node.toml:7: channel 1 is not calibrated"),
+            "{uncalibrated}"
+        );
+        let zero = refused("gain = 0.125", "gain = 0.0");
+        assert!(
+            zero.starts_with("node.toml:7: the calibration of channel 1"),
+            "{zero}"
+        );
+        let nowhere = refused("position = 0.25", "position = inf");
+        assert!(
+            nowhere.starts_with("node.toml:3: the position"),
+            "{nowhere}"
+        );
+        let twice = refused("cell = 2", "cell = 5");
+        assert!(
+            twice.starts_with("node.toml:13: cell 5 is read twice"),
+            "{twice}"
+        );
+        let narrow = refused("most = 3.0", "most = -3.0");
+        assert!(narrow.starts_with("node.toml:19: the least"), "{narrow}");
+        let limit = refused("force = 20.0", "force = -1.0");
+        assert!(limit.starts_with("node.toml:5: the limit"), "{limit}");
+        let long = refused("frozen_for = 2.0", "frozen_for = 1e9");
+        assert!(
+            long.contains("frozen_for = 1000000000 is no time"),
+            "{long}"
+        );
+        let unknown = refused("force = 20.0", "farce = 20.0");
+        assert!(
+            unknown.starts_with("node.toml:5: unknown field `farce`"),
+            "{unknown}"
+        );
+        let all = refused("missing = 1", "missing = 2");
+        assert!(
+            all.contains("of 2 sensors at least one must be left"),
+            "{all}"
+        );
+    }
+
+    #[test]
+    fn no_two_nodes_have_one_number_or_one_position() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: String| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let first = file("first.toml", GOOD.to_owned());
+        let second = file("second.toml", GOOD.replace("0.25", "0.75"));
+        let third = file("third.toml", GOOD.replace("node = 3", "node = 4"));
+        let fourth = file(
+            "fourth.toml",
+            GOOD.replace("node = 3", "node = 4").replace("0.25", "0.75"),
+        );
+        let refused = |paths: [&Path; 2]| read_all(&paths).unwrap_err().to_string();
+        assert!(refused([&first, &second]).contains("number each node once"));
+        assert!(refused([&first, &third]).contains("stands where the node of"));
+        assert_eq!(read_all(&[&first, &fourth]).unwrap().len(), 2);
+    }
+}

@@ -1,0 +1,251 @@
+//! A node that senses and acts by itself, on an emulated board with eight thermometers: nobody shows it
+//! anything.
+//!
+//! `cargo xtask test` builds the image and says where it is.
+
+use agent_core::{
+    agent::{AgentState, Mode},
+    message::{Observation, Patch, Span},
+};
+use artifacts::policy_file::PolicyFile;
+use node_link::{BoardOptions, EmulatedBoard, NodeConduct, Offer, PlaceOffer, Session};
+use place::{
+    Place, Sight,
+    conduct::Alone,
+    record::{Calibration, RECORD, SENSORS, Sensor, Target, Tolerance},
+};
+use problem::published;
+use std::{
+    env,
+    ffi::OsString,
+    io::{self, Write},
+    time::{Duration, Instant},
+};
+use trust::{Manifest, manifest::MANIFEST};
+
+/// Generous: the machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// What the thermometers measure, in sixteenths of a degree: what they read is that and nothing else.
+const SIXTEENTHS: [i32; 8] = [320, 325, 331, 340, 344, 343, 336, 322];
+
+/// Which cells of the policy's twenty they are in; the node is in the eleventh.
+const CELLS: [u16; 8] = [1, 4, 6, 9, 11, 14, 16, 18];
+
+/// The field of a degree: 20 degrees are its zero, 10 more are 1.
+const GAIN: f32 = 0.1;
+const OFFSET: f32 = -2.0;
+
+/// The image, or none where it is not named.
+fn image() -> Option<OsString> {
+    let image = env::var_os("FIRMWARE_ELF_STANDALONE");
+    if image.is_none() {
+        if env::var("CI").is_ok_and(|is| is == "true") {
+            panic!("FIRMWARE_ELF_STANDALONE is not set: run the tests with `cargo xtask test`");
+        }
+        // Not with eprintln!, which the test runner hides when the test passes.
+        let message = "SKIPPED: FIRMWARE_ELF_STANDALONE is not set; `cargo xtask test` sets it\n";
+        let _ = io::stderr().write_all(message.as_bytes());
+    }
+    image
+}
+
+fn place() -> Place {
+    let sensor = |k: u8| Sensor {
+        channel: k,
+        cell: CELLS[usize::from(k)],
+        calibration: Some(Calibration {
+            gain: GAIN,
+            offset: OFFSET,
+        }),
+    };
+    Place {
+        node: 12,
+        position: [0.3, 0.0],
+        sensors: (0..8).map(sensor).collect(),
+        target: Target::Constant(0.5),
+        force: Some(10.0),
+        tolerance: Tolerance {
+            missing: 1,
+            missing_us: 100_000_000,
+            least: -1.0,
+            most: 1.0,
+            change: 1e6,
+            frozen_us: None,
+        },
+    }
+}
+
+fn offer(place: &[u8]) -> PlaceOffer {
+    let manifest = Manifest::unsigned(place, "heat-1d");
+    PlaceOffer {
+        place: place.to_vec(),
+        manifest: manifest.encode(&mut [0; MANIFEST]).unwrap().to_vec(),
+        signature: Vec::new(),
+    }
+}
+
+fn alone(conduct: NodeConduct) -> Alone {
+    match conduct {
+        NodeConduct::Alone(alone) => alone,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Asks until the node says so.
+fn wait_for(node: &mut Session, what: &str, is_so: impl Fn(&Alone) -> bool) -> Alone {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let said = alone(node.conduct(PATIENCE).unwrap());
+        if is_so(&said) {
+            return said;
+        }
+        assert!(Instant::now() < deadline, "never {what}: {said:?}");
+    }
+}
+
+fn measures(board: &mut EmulatedBoard, sixteenths: &[i32]) {
+    let milli: Vec<i32> = sixteenths.iter().map(|n| n * 125 / 2).collect();
+    board.set_temperatures(&milli).unwrap();
+}
+
+#[test]
+fn a_board_with_thermometers_acts_by_itself_as_an_agent_does_that_is_shown_what_they_read() {
+    let Some(image) = image() else { return };
+    let options = BoardOptions {
+        thermometers: 8,
+        ..BoardOptions::new(image)
+    };
+    let (mut board, mut node) = EmulatedBoard::start(&options).expect("the board boots");
+    let problem = published::by_name("heat-1d").unwrap();
+    let file = PolicyFile::shipped(problem).unwrap();
+    let policy = file.policy(problem).unwrap();
+    node.upload(&Offer::unsigned(file.bytes()), &mut |_| ())
+        .unwrap();
+    measures(&mut board, &SIXTEENTHS);
+    let mut room = [0; RECORD];
+    let bytes = place().encode(&mut room).unwrap().to_vec();
+    node.configure(&offer(&bytes), PATIENCE).unwrap();
+
+    // Its force after so many steps, bit for bit.
+    let said = wait_for(&mut node, "20 steps", |alone| alone.timing.steps >= 20);
+    assert_eq!((said.node, said.mode, said.blind), (12, Mode::Active, 0));
+    let mut host = AgentState::new();
+    let mut workspace = vec![0.0; policy.workspace_len()];
+    let (mut field, mut target) = ([0.0; 22], [0.0; 22]);
+    let mut readings = [None; SENSORS];
+    for (reading, n) in readings.iter_mut().zip(SIXTEENTHS) {
+        *reading = Some(n as f32 / 16.0);
+    }
+    let seen = Sight::new().look(&place(), 0, &readings, &mut field, &mut target);
+    let inside = Span { first: 2, last: 19 };
+    assert_eq!(seen, Some(inside));
+    let mut force = 0.0;
+    for step in 0..said.timing.steps {
+        let observation = Observation {
+            now_us: u64::from(step + 1) * 1_000,
+            position: [0.3, 0.0],
+            patch: Patch::line(&field, &target, inside),
+        };
+        let action = host.step(&policy, &mut workspace, &observation);
+        force = action.force.clamp(-10.0, 10.0);
+    }
+    assert_eq!(
+        said.force.to_bits(),
+        force.to_bits(),
+        "{} {force}",
+        said.force
+    );
+    assert!(force != 0.0);
+    let (_, count) = board.actuator().unwrap();
+    assert!(count >= said.timing.steps);
+
+    // One that measures what the field cannot be is made up for, two are too many, and they come back.
+    let mut ill = SIXTEENTHS;
+    ill[3] = 16 * 90;
+    measures(&mut board, &ill);
+    wait_for(&mut node, "blind in a cell", |alone| {
+        alone.blind == 0b1000 && alone.mode == Mode::Active
+    });
+    ill[4] = 16 * 90;
+    measures(&mut board, &ill);
+    let safe = wait_for(&mut node, "safe", |alone| alone.mode == Mode::FailedSafe);
+    assert_eq!((safe.blind, safe.force), (0b1_1000, 0.0));
+    assert_eq!(board.actuator().unwrap().0, 0.0);
+    measures(&mut board, &SIXTEENTHS);
+    wait_for(&mut node, "back", |alone| {
+        alone.mode == Mode::Active && alone.blind == 0
+    });
+
+    // Its power goes: it stands by itself again, with nobody's help.
+    board.kill();
+    board.restart().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while let Err(error) = node.reopen().and_then(|()| node.hello(PATIENCE)) {
+        assert!(Instant::now() < deadline, "{error}");
+    }
+    let (_, before) = board.actuator().unwrap();
+    measures(&mut board, &SIXTEENTHS);
+    wait_for(&mut node, "active again", |alone| {
+        alone.mode == Mode::Active
+    });
+    assert!(board.actuator().unwrap().1 > before);
+    // And is fed again when it is told to be.
+    let fed = node.configure(&offer(&[]), PATIENCE).unwrap();
+    assert_eq!(fed, NodeConduct::Fed);
+}
+
+/// The commands of docs/deploy.md, on a board that keeps its flash from one to the next.
+#[test]
+fn a_person_configures_a_node_and_asks_how_it_gets_on() {
+    let Some(image) = image() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("heat-1d.policy");
+    let problem = published::by_name("heat-1d").unwrap();
+    std::fs::write(&file, problem.policy.unwrap()).unwrap();
+    let sensors: String = (0..8)
+        .map(|k| {
+            format!(
+                "[[sensors]]\nchannel = {k}\ncell = {}\ngain = 0.1\noffset = 0.0\n",
+                CELLS[k]
+            )
+        })
+        .collect();
+    let tolerance = "[tolerance]\nleast = -1.0\nmost = 1.0\nchange = 1e6\n";
+    let place = |position: &str| {
+        let head =
+            format!("problem = \"heat-1d\"\nnode = 3\nposition = {position}\ntarget = 0.5\n");
+        let path = folder.path().join("node.toml");
+        std::fs::write(&path, head + &sensors + tolerance).unwrap();
+        path
+    };
+    let run = |arguments: &[&std::ffi::OsStr]| {
+        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_agent-sim"));
+        program
+            .args(arguments)
+            .args(["--link", "qemu=1", "--image"]);
+        let said = program
+            .arg(&image)
+            .arg("--flash-dir")
+            .arg(folder.path())
+            .output()
+            .unwrap();
+        let text = [said.stdout, said.stderr].concat();
+        (said.status.success(), String::from_utf8(text).unwrap())
+    };
+    let (flashed, said) = run(&["flash".as_ref(), file.as_os_str()]);
+    assert!(flashed, "{said}");
+    let outside = place("1.5");
+    let (taken, said) = run(&["configure".as_ref(), outside.as_os_str()]);
+    assert!(
+        !taken && said.contains("outside the policy's domain"),
+        "{said}"
+    );
+    let inside = place("0.25");
+    let (taken, said) = run(&["configure".as_ref(), inside.as_os_str()]);
+    assert!(taken && said.contains("node 3 at 0.25"), "{said}");
+    let (_, said) = run(&["nodes".as_ref()]);
+    assert!(said.contains("node 3 at 0.25"), "{said}");
+    let (fed, said) = run(&["configure".as_ref(), "--fed".as_ref()]);
+    assert!(fed && said.contains("fed by its host"), "{said}");
+}
