@@ -190,6 +190,9 @@ fn a_board_with_thermometers_acts_by_itself_as_an_agent_does_that_is_shown_what_
         alone.mode == Mode::Active
     });
     assert!(board.actuator().unwrap().1 > before);
+    // What a place needs of the stack, it has, and a step of the largest policy besides.
+    let counters = node.status(PATIENCE).unwrap().counters;
+    assert!(counters.stack_used < 15_400, "{counters:?}");
     // And is fed again when it is told to be.
     let fed = node.configure(&offer(&[]), PATIENCE).unwrap();
     assert_eq!(fed, NodeConduct::Fed);

@@ -215,8 +215,7 @@ impl fmt::Display for Refusal {
             Self::SelfTest => ArmError::SelfTest.fmt(f),
             Self::Flash => f.write_str("the node's policy memory failed"),
             Self::NoStation => f.write_str(
-                "this image acts on nothing but what a host shows it: build one that senses by itself, with \
-                 the feature `standalone`",
+                "this image does not act by itself: build one with the feature `standalone`",
             ),
             _ if !HAS_STATION => Ok(()),
             Self::Place(fault) => fault.fmt(f),

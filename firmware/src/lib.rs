@@ -44,8 +44,16 @@ pub mod journal;
 pub mod keys;
 pub mod link;
 pub mod node;
+#[cfg_attr(
+    all(target_os = "none", not(feature = "standalone")),
+    path = "absent/places.rs"
+)]
 pub mod places;
 pub mod sessions;
+#[cfg_attr(
+    all(target_os = "none", not(feature = "standalone")),
+    path = "absent/standalone.rs"
+)]
 pub mod standalone;
 pub mod store;
 pub mod tmp105;

@@ -107,7 +107,7 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator, N:
     };
     pulse.workspace = workspace;
     let places = match &place_slots {
-        Some(slots) if N::CHANNELS > 0 => Some(Places::open(slots, &store)),
+        Some(slots) if N::CHANNELS > 0 => Places::open(slots, &store),
         _ => None,
     };
     let mut node = Node {
@@ -403,12 +403,12 @@ impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, D, A, N> {
         let (Some(places), Some(slots), Some(policy)) = (&self.places, slots, policy) else {
             return;
         };
-        match places.load(slots, policy, N::CHANNELS) {
-            Ok(None) => {}
-            Ok(Some(place)) => {
-                log!(info, "stands by itself as node {=u16}", place.node);
-                self.pulse.standing = Some(Standing::at(place, places.counter(), policy));
-            }
+        match places.load(slots, policy, N::CHANNELS, &mut self.pulse.standing) {
+            Ok(()) => log!(
+                info,
+                "acts by itself: {=bool}",
+                self.pulse.standing.is_some()
+            ),
             Err(refusal) => {
                 log!(error, "the node's place is refused: {}", refusal);
                 self.misplaced = Some(refusal);
@@ -434,11 +434,9 @@ impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, D, A, N> {
         let (Some(places), Some(slots)) = (&mut self.places, slots) else {
             return Err(Refusal::NoStation);
         };
-        let policy = policy.as_ref().ok_or(Refusal::NoPolicy)?;
-        let place = places.take(slots, &self.store, offer, policy, N::CHANNELS)?;
-        self.misplaced = None;
-        let counter = places.counter();
-        self.pulse.standing = place.map(|place| Standing::at(place, counter, policy));
+        let running = policy.as_ref().ok_or(Refusal::NoPolicy)?;
+        places.take(slots, &self.store, offer, running, N::CHANNELS)?;
+        self.stand(policy, Some(slots));
         Ok(())
     }
 

@@ -5,6 +5,8 @@
 //! that one's signature. It is written into the sector that does not hold the newest, which stays until the
 //! new one is whole; so whenever the power goes, the node has the old place or the new one. What is newest
 //! outlives the rest, and with it the counter below which no manifest is taken.
+//!
+//! Nothing here is put in line: what a place needs of the stack is free again when the node runs its policy.
 
 use agent_core::{message::CRC32, policy::Policy};
 use heapless::Vec;
@@ -18,6 +20,7 @@ use trust::{
 use crate::{
     admit::Refusal,
     hardware::PolicyFlash,
+    standalone::Standing,
     store::{Store, UNIT},
 };
 
@@ -42,12 +45,14 @@ struct Record {
 }
 
 impl Record {
+    #[inline(never)]
     fn read(flash: &impl PolicyFlash) -> Option<Self> {
         let bytes = flash.bytes().get(..ROOM)?;
         let (record, _) = postcard::take_from_bytes_crc32::<Self>(bytes, CRC32.digest()).ok()?;
         (record.magic == MAGIC).then_some(record)
     }
 
+    #[inline(never)]
     fn write<S: PolicyFlash>(&self, flash: &mut S) -> Option<()> {
         let mut bytes = [0xff; ROOM];
         postcard::to_slice_crc32(self, &mut bytes, CRC32.digest()).ok()?;
@@ -57,6 +62,7 @@ impl Record {
     }
 
     /// Whether the node takes these words, and what counter they have.
+    #[inline(never)]
     fn check(&self, store: &Store) -> Result<u64, Refusal> {
         let said = offered(store, &self.place, &self.manifest, &self.signature)?;
         Ok(said.counter)
@@ -65,6 +71,7 @@ impl Record {
 
 /// A place's manifest, if it is about these bytes and, where the node asks for that, signed by a key that is
 /// trusted still.
+#[inline(never)]
 fn offered<'m>(
     store: &Store,
     place: &[u8],
@@ -93,7 +100,8 @@ pub(crate) struct Places {
 
 impl Places {
     /// Looks both slots through: which is the newest record that the node takes.
-    pub fn open<S: PolicyFlash>(slots: &[S; 2], store: &Store) -> Self {
+    #[inline(never)]
+    pub fn open<S: PolicyFlash>(slots: &[S; 2], store: &Store) -> Option<Self> {
         const {
             assert!(
                 ROOM <= S::ERASE_SIZE && ROOM.is_multiple_of(S::WRITE_SIZE),
@@ -121,32 +129,49 @@ impl Places {
                 Err(refusal) => log!(warn, "a place in flash is refused: {}", refusal),
             }
         }
-        places
+        Some(places)
     }
 
-    /// The highest counter of a manifest that was taken.
-    pub fn counter(&self) -> u64 {
-        self.counter
-    }
-
-    /// The place where the node is, for this policy on a board with so many channels: none if it acts on what
-    /// a host shows it.
+    /// Puts the node at its place, for this policy on a board with so many channels: none if it acts on what a
+    /// host shows it.
+    #[inline(never)]
     pub fn load<S: PolicyFlash>(
         &self,
         slots: &[S; 2],
         policy: &Policy,
         channels: u8,
-    ) -> Result<Option<Place>, Refusal> {
+        standing: &mut Option<Standing>,
+    ) -> Result<(), Refusal> {
+        *standing = None;
         if self.generation == 0 {
-            return Ok(None);
+            return Ok(());
         }
+        let mut place = None;
+        self.read(slots, policy, channels, &mut place)?;
+        if let Some(place) = &place {
+            Standing::put(standing, place, self.counter, policy);
+        }
+        Ok(())
+    }
+
+    /// Reads the newest record's place, if it is one for this policy.
+    #[inline(never)]
+    fn read<S: PolicyFlash>(
+        &self,
+        slots: &[S; 2],
+        policy: &Policy,
+        channels: u8,
+        place: &mut Option<Place>,
+    ) -> Result<(), Refusal> {
         let record = slots.get(self.slot).and_then(Record::read);
         let record = record.ok_or(Refusal::Flash)?;
         let said = Manifest::read(&record.manifest).map_err(Refusal::Manifest)?;
-        fitting(&record.place, &said, policy, channels)
+        *place = fitting(&record.place, &said, policy, channels)?;
+        Ok(())
     }
 
     /// Takes a place from now on. Whatever is wrong with it, the one before stays.
+    #[inline(never)]
     pub fn take<S: PolicyFlash>(
         &mut self,
         slots: &mut [S; 2],
@@ -154,37 +179,45 @@ impl Places {
         offer: Offer<'_>,
         policy: &Policy,
         channels: u8,
-    ) -> Result<Option<Place>, Refusal> {
-        let Offer {
-            place: bytes,
-            manifest,
-            signature,
-        } = offer;
-        let said = offered(store, bytes, manifest, signature)?;
+    ) -> Result<(), Refusal> {
+        let said = offered(store, offer.place, offer.manifest, offer.signature)?;
         let (counter, newest) = (said.counter, self.counter);
         if store.wants_signatures() && counter <= newest {
             return Err(Refusal::Old { counter, newest });
         }
-        let place = fitting(bytes, &said, policy, channels)?;
-        let unreadable = |()| Refusal::Manifest(ManifestFault::Unreadable);
+        check(offer.place, &said, policy, channels)?;
         let generation = self.generation.checked_add(1).ok_or(Refusal::Flash)?;
-        let record = Record {
-            magic: MAGIC,
-            generation,
-            place: Vec::from_slice(bytes).map_err(|_| Refusal::Place(place::Fault::TooLong))?,
-            manifest: Vec::from_slice(manifest).map_err(|_| unreadable(()))?,
-            signature: Vec::from_slice(signature).map_err(|_| unreadable(()))?,
-        };
         let slot = 1 - self.slot.min(1);
         let flash = slots.get_mut(slot).ok_or(Refusal::Flash)?;
-        record.write(flash).ok_or(Refusal::Flash)?;
+        keep(flash, generation, offer)?;
         *self = Self {
             slot,
             generation,
             counter,
         };
-        Ok(place)
+        Ok(())
     }
+}
+
+/// Whether [`fitting`] would give a place, or none was meant.
+#[inline(never)]
+fn check(bytes: &[u8], said: &Manifest, policy: &Policy, channels: u8) -> Result<(), Refusal> {
+    fitting(bytes, said, policy, channels).map(|_| ())
+}
+
+/// Writes what was taken.
+#[inline(never)]
+fn keep<S: PolicyFlash>(flash: &mut S, generation: u32, offer: Offer<'_>) -> Result<(), Refusal> {
+    let unreadable = Refusal::Manifest(ManifestFault::Unreadable);
+    let too_long = Refusal::Place(place::Fault::TooLong);
+    let record = Record {
+        magic: MAGIC,
+        generation,
+        place: Vec::from_slice(offer.place).map_err(|_| too_long)?,
+        manifest: Vec::from_slice(offer.manifest).map_err(|_| unreadable)?,
+        signature: Vec::from_slice(offer.signature).map_err(|_| unreadable)?,
+    };
+    record.write(flash).ok_or(Refusal::Flash)
 }
 
 /// A place as it comes.

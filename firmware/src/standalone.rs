@@ -35,11 +35,12 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// At this place, taken with a manifest of this counter. Its first step is due now.
-    pub fn at(place: Place, counter: u64, policy: &Policy) -> Self {
+    /// Puts the node at this place, taken with a manifest of this counter. Its first step is due now.
+    #[inline(never)]
+    pub fn put(standing: &mut Option<Self>, place: &Place, counter: u64, policy: &Policy) {
         let state = AgentState::new();
-        Self {
-            place,
+        *standing = Some(Self {
+            place: place.clone(),
             counter,
             sight: Sight::new(),
             action: Action::none(state.mode()),
@@ -49,7 +50,7 @@ impl Standing {
                 period_us: policy.header().timing.period_us,
                 ..Timing::default()
             },
-        }
+        });
     }
 
     /// When the next step is due.
@@ -97,6 +98,7 @@ impl Standing {
     }
 
     /// The agent's action on these readings.
+    #[inline(never)]
     fn decide(
         &mut self,
         policy: &Policy,

@@ -340,11 +340,13 @@ impl Store {
     }
 
     /// What the node asks of manifests.
+    #[cfg(any(feature = "standalone", not(target_os = "none")))]
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
     /// Whether a key is trusted no more; all are where nobody can remember.
+    #[cfg(any(feature = "standalone", not(target_os = "none")))]
     pub fn has_revoked(&self, key: KeyId) -> bool {
         (self.journal.as_ref()).map_or(self.wants_signatures(), |journal| journal.has_revoked(key))
     }

@@ -104,6 +104,7 @@ impl Place {
     }
 
     /// The place that these bytes are, if they are one by itself.
+    #[inline(never)]
     pub fn read(bytes: &[u8]) -> Result<Self, Fault> {
         if bytes.len() > RECORD {
             return Err(Fault::TooLong);
@@ -178,6 +179,7 @@ impl Place {
     }
 
     /// Whether a policy can run here, on a board with so many channels.
+    #[inline(never)]
     pub fn fits(&self, policy: &Header, channels: u8) -> Result<(), Fault> {
         let (sensing, limits) = (&policy.sensing, &policy.limits);
         if sensing.axes != 1 {

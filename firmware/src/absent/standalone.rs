@@ -1,0 +1,38 @@
+//! No node by itself: an image that cannot be one carries nothing of it.
+
+use agent_core::policy::Policy;
+use embassy_time::Instant;
+use place::conduct::Alone;
+
+use crate::hardware::{Actuator, Sensors};
+
+/// There is none.
+pub(crate) enum Standing {}
+
+impl Standing {
+    pub fn due(&self) -> Instant {
+        match *self {}
+    }
+
+    pub fn reset(&mut self) {
+        match *self {}
+    }
+
+    pub fn has_acted(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn conduct(&self) -> Alone {
+        match *self {}
+    }
+
+    pub async fn step<N: Sensors>(
+        &mut self,
+        _: &Policy<'_>,
+        _: &mut [f32],
+        _: &mut N,
+        _: &mut impl Actuator,
+    ) {
+        match *self {}
+    }
+}
