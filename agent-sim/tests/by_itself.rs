@@ -62,6 +62,7 @@ fn place() -> Place {
     Place {
         node: 12,
         position: [0.3, 0.0],
+        second: 1.0,
         sensors: (0..8).map(sensor).collect(),
         target: Target::Constant(0.5),
         force: Some(10.0),

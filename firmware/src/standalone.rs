@@ -35,7 +35,8 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// Puts the node at this place, taken with a manifest of this counter. Its first step is due now.
+    /// Puts the node at this place, which fits the policy, taken with a manifest of this counter. Its first
+    /// step is due now.
     #[inline(never)]
     pub fn put(standing: &mut Option<Self>, place: &Place, counter: u64, policy: &Policy) {
         let state = AgentState::new();
@@ -47,7 +48,7 @@ impl Standing {
             state,
             due: Instant::now(),
             timing: Timing {
-                period_us: policy.header().timing.period_us,
+                period_us: place.period_us(policy.header()).unwrap_or(u32::MAX),
                 ..Timing::default()
             },
         });
@@ -81,7 +82,7 @@ impl Standing {
         let began = Instant::now();
         let period = Duration::from_micros(self.timing.period_us.into());
         let readings = self.read(sensors, began + period).await;
-        let action = self.decide(policy, workspace, began.as_micros(), &readings);
+        let action = self.decide(policy, workspace, began, &readings);
         self.action = self.place.narrowed(action);
         actuator.apply(&self.action);
         self.keep_time(began, Instant::now());
@@ -103,9 +104,10 @@ impl Standing {
         &mut self,
         policy: &Policy,
         workspace: &mut [f32],
-        now_us: u64,
+        began: Instant,
         readings: &[Option<f32>; SENSORS],
     ) -> Action {
+        let now_us = self.policy_us(policy);
         let sensing = &policy.header().sensing;
         let cells = usize::from(sensing.window) + 2;
         let (mut field, mut target) = ([0.0; PATCH], [0.0; PATCH]);
@@ -114,7 +116,7 @@ impl Standing {
         };
         let seen = self
             .sight
-            .look(&self.place, now_us, readings, field, target);
+            .look(&self.place, began.as_micros(), readings, field, target);
         let Some(inside) = seen else {
             return self.state.idle(policy, now_us);
         };
@@ -125,6 +127,12 @@ impl Standing {
             patch: Patch::line(field, shown, inside),
         };
         self.state.step(policy, workspace, &observation)
+    }
+
+    /// The time by the policy's clock, which goes on by its period from one step that is due to the next.
+    fn policy_us(&self, policy: &Policy) -> u64 {
+        let due = u64::from(self.timing.steps) + u64::from(self.timing.overruns) + 1;
+        due * u64::from(policy.header().timing.period_us)
     }
 
     /// Takes note of a step that was due, began and ended then, and of when the next one is due.

@@ -13,10 +13,10 @@ pub const SENSORS: usize = 16;
 pub const CELLS: usize = 64;
 
 /// Most bytes of a record.
-pub const RECORD: usize = 512;
+pub const RECORD: usize = 520;
 
 /// First in every record: what it is, and its form.
-const FORM: [u8; 4] = *b"PLC1";
+const FORM: [u8; 4] = *b"PLC2";
 
 /// What a node knows of its place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,8 @@ pub struct Place {
     pub node: u16,
     /// Where the node is mounted, in the policy's coordinates; unused axes are 0.
     pub position: [f32; 2],
+    /// How long one of the policy's seconds takes here, in seconds: fields have time scales of their own.
+    pub second: f32,
     /// What it reads, in the order of their cells.
     pub sensors: Vec<Sensor, SENSORS>,
     /// What it should read.
@@ -119,6 +121,9 @@ impl Place {
     pub fn check(&self) -> Result<(), Fault> {
         if !self.position.iter().all(|x| x.is_finite()) {
             return Err(Fault::Position);
+        }
+        if !positive(self.second) {
+            return Err(Fault::Second);
         }
         if self.sensors.is_empty() {
             return Err(Fault::NoSensor);
@@ -225,6 +230,9 @@ impl Place {
             }
             _ => {}
         }
+        if self.period_us(policy).is_none() {
+            return Err(Fault::Period);
+        }
         let force = limits.force.ok_or(Fault::OnlyMoves)?;
         if self.force.is_some_and(|here| here > force) {
             return Err(Fault::Wider);
@@ -244,6 +252,15 @@ impl Place {
             velocity: [0.0; 2],
             mode: action.mode,
         }
+    }
+
+    /// From one step to the next here, where that is a time that a node can keep.
+    pub fn period_us(&self, policy: &Header) -> Option<u32> {
+        let period = policy.timing.period_us as f32 * self.second;
+        // Beyond 2^24 single precision leaves out microseconds: a node steps every 16 seconds at least.
+        (1.0..=16_777_216.0)
+            .contains(&period)
+            .then_some(period as u32)
     }
 
     /// What the field should be in a cell of the window.
@@ -270,6 +287,8 @@ pub enum Fault {
     TooLong,
     /// The position is no number.
     Position,
+    /// A second of the policy's takes no time here.
+    Second,
     /// Nothing is read.
     NoSensor,
     /// A channel is given two cells.
@@ -348,6 +367,8 @@ pub enum Fault {
         /// The window's cells.
         window: u16,
     },
+    /// Steps would come too quickly one after the other, or too slowly.
+    Period,
     /// The policy has no force.
     OnlyMoves,
     /// The limit is wider than the policy's.
@@ -363,6 +384,7 @@ impl fmt::Display for Fault {
             ),
             Self::TooLong => write!(f, "a place has at most {RECORD} bytes"),
             Self::Position => f.write_str("the position is not a number"),
+            Self::Second => f.write_str("the time that a second of the policy's takes here must be positive"),
             Self::NoSensor => f.write_str("no sensor is named: say which channel reads which cell"),
             Self::ChannelTwice { channel } => {
                 write!(f, "channel {channel} reads two cells: name each channel once")
@@ -429,6 +451,10 @@ impl fmt::Display for Fault {
                 f,
                 "the target has {values} values and the policy's window {window} cells: give one for each"
             ),
+            Self::Period => f.write_str(
+                "the policy's period would be less than a microsecond here, or more than 16 seconds: change \
+                 how long a second of the policy's takes",
+            ),
             Self::OnlyMoves => f.write_str(
                 "the policy acts by moving, and a node by itself stays where it is: flash one with a force",
             ),
@@ -463,6 +489,7 @@ mod tests {
         Place {
             node: 7,
             position: [0.5, 0.0],
+            second: 1.0,
             sensors: [(2, 0), (0, 1), (1, 3)].into_iter().map(sensor).collect(),
             target: Target::Constant(1.0),
             force: Some(1.5),
@@ -490,7 +517,10 @@ mod tests {
                 high: [1.0; 2],
                 ..Limits::default()
             },
-            timing: Timing::default(),
+            timing: Timing {
+                period_us: 1_000,
+                ..Timing::default()
+            },
             ..Header::default()
         }
     }
@@ -522,7 +552,7 @@ mod tests {
         let mut other = bytes.to_vec();
         other[3] = b'9';
         assert_eq!(Place::read(&other), Err(Fault::Unreadable));
-        other[3] = b'1';
+        other[3] = b'2';
         other.push(0);
         assert_eq!(Place::read(&other), Err(Fault::Unreadable));
     }
@@ -590,6 +620,8 @@ mod tests {
             refused(|place| place.tolerance.missing = 3),
             Missing { sensors: 3 }
         );
+        assert_eq!(refused(|place| place.second = 0.0), Fault::Second);
+        assert_eq!(refused(|place| place.second = 1e9), Fault::Period);
         assert_eq!(refused(|place| place.tolerance.most = -5.0), Fault::Range);
         assert_eq!(refused(|place| place.tolerance.change = 0.0), Fault::Change);
         assert_eq!(

@@ -263,6 +263,7 @@ mod tests {
             tolerance,
             node: 0,
             position: [0.0; 2],
+            second: 1.0,
             force: None,
         }
     }

@@ -21,6 +21,8 @@ struct File {
     problem: Said<String>,
     node: Said<u16>,
     position: Said<f64>,
+    /// How long a second of the policy's takes here.
+    second: Option<Said<f64>>,
     target: Option<Said<Wanted>>,
     force: Option<Said<f64>>,
     sensors: Said<Vec<Said<Channel>>>,
@@ -141,6 +143,10 @@ fn said(path: &Path, text: &str) -> Result<PlaceFile, BadFile> {
     let place = Place {
         node: *file.node.get_ref(),
         position: [*file.position.get_ref() as f32, 0.0],
+        second: file
+            .second
+            .as_ref()
+            .map_or(1.0, |said| *said.get_ref() as f32),
         sensors,
         target,
         force: file.force.as_ref().map(|said| *said.get_ref() as f32),
@@ -160,6 +166,7 @@ fn said(path: &Path, text: &str) -> Result<PlaceFile, BadFile> {
         };
         let at = match fault {
             Fault::Position => file.position.span(),
+            Fault::Second => file.second.as_ref().map_or(0..0, Said::span),
             Fault::ChannelTwice { channel }
             | Fault::Uncalibrated { channel }
             | Fault::Calibration { channel } => of(&|sensor| sensor.channel == channel),

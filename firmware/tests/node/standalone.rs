@@ -105,6 +105,7 @@ fn place() -> Place {
     Place {
         node: 7,
         position: [0.5, 0.0],
+        second: 1.0,
         sensors: (0..4).map(sensor).collect(),
         target: Target::None,
         force: None,
