@@ -158,8 +158,7 @@ fn a_board_with_thermometers_acts_by_itself_as_an_agent_does_that_is_shown_what_
         said.force
     );
     assert!(force != 0.0);
-    let (_, count) = board.actuator().unwrap();
-    assert!(count >= said.timing.steps);
+    assert!(board.actuator().unwrap().count >= said.timing.steps);
 
     // One that measures what the field cannot be is made up for, two are too many, and they come back.
     let mut ill = SIXTEENTHS;
@@ -172,7 +171,8 @@ fn a_board_with_thermometers_acts_by_itself_as_an_agent_does_that_is_shown_what_
     measures(&mut board, &ill);
     let safe = wait_for(&mut node, "safe", |alone| alone.mode == Mode::FailedSafe);
     assert_eq!((safe.blind, safe.force), (0b1_1000, 0.0));
-    assert_eq!(board.actuator().unwrap().0, 0.0);
+    let set = board.actuator().unwrap();
+    assert_eq!((set.force, set.mode), (0.0, Mode::FailedSafe));
     measures(&mut board, &SIXTEENTHS);
     wait_for(&mut node, "back", |alone| {
         alone.mode == Mode::Active && alone.blind == 0
@@ -185,12 +185,12 @@ fn a_board_with_thermometers_acts_by_itself_as_an_agent_does_that_is_shown_what_
     while let Err(error) = node.reopen().and_then(|()| node.hello(PATIENCE)) {
         assert!(Instant::now() < deadline, "{error}");
     }
-    let (_, before) = board.actuator().unwrap();
+    let before = board.actuator().unwrap().count;
     measures(&mut board, &SIXTEENTHS);
     wait_for(&mut node, "active again", |alone| {
         alone.mode == Mode::Active
     });
-    assert!(board.actuator().unwrap().1 > before);
+    assert!(board.actuator().unwrap().count > before);
     // What a place needs of the stack, it has, and a step of the largest policy besides.
     let counters = node.status(PATIENCE).unwrap().counters;
     assert!(counters.stack_used < 15_400, "{counters:?}");

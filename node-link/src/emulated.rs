@@ -4,7 +4,7 @@
 
 use std::{
     fs,
-    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
     os::unix::net::{UnixListener, UnixStream},
     path::{Path, PathBuf},
     process::{Child, Command as Process, Stdio},
@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use agent_core::agent::Mode;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, Signal, kill_process},
@@ -137,9 +138,20 @@ pub struct BoardOptions {
 /// The most thermometers that have addresses.
 pub const THERMOMETERS: u8 = 8;
 
-/// Where in the flash's memory the registers of what plays an actuator are: the force's bits, and how often
-/// it was set.
+/// Where in the flash's memory the registers of what plays an actuator are: the force's bits, the agent's
+/// mode, and how often they were set.
 const ACTUATOR: u64 = 1 << 20;
+
+/// What a node that acts by itself has set its actuator to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Set {
+    /// The force.
+    pub force: f32,
+    /// The state of the agent that it comes from.
+    pub mode: Mode,
+    /// How often it was set.
+    pub count: u32,
+}
 
 impl BoardOptions {
     /// A Cortex-M4F with empty flash, on the wall clock.
@@ -159,6 +171,8 @@ pub struct EmulatedBoard {
     process: Child,
     options: BoardOptions,
     flash: PathBuf,
+    /// The emulator's own line, while it is open.
+    monitor: Option<Monitor>,
     /// Holds the sockets, the log and the emulator's messages; gone with this value.
     folder: TempDir,
 }
@@ -186,6 +200,7 @@ impl EmulatedBoard {
             process,
             options: options.clone(),
             flash,
+            monitor: None,
             folder,
         };
         board.wait_for(&mut line)?;
@@ -247,6 +262,11 @@ impl EmulatedBoard {
     /// Starts the process again, with the flash as it is; the session's line must be reopened.
     pub fn restart(&mut self) -> Result<(), BoardError> {
         self.kill();
+        self.monitor = None;
+        // An actuator's registers are zero when the power comes on.
+        let mut file = fs::OpenOptions::new().write(true).open(&self.flash)?;
+        file.seek(SeekFrom::Start(ACTUATOR))?;
+        file.write_all(&[0; 12])?;
         self.process = boot(&self.options, &self.flash, self.folder.path())?;
         Ok(())
     }
@@ -259,27 +279,35 @@ impl EmulatedBoard {
     /// What the thermometers on the board's bus measure from now on, in thousandths of a degree Celsius, in
     /// the order of their addresses.
     pub fn set_temperatures(&mut self, millidegrees: &[i32]) -> Result<(), BoardError> {
-        let set = |(k, value): (usize, &i32)| {
-            format!(
-                r#"{{"execute": "qom-set", "arguments": {{"path": "/machine/peripheral/t{k}", "property": "temperature", "value": {value}}}}}"#
-            )
-        };
-        let commands: Vec<String> = millidegrees.iter().enumerate().map(set).collect();
-        self.tell_all(&commands)
+        self.tell_all(&temperatures(millidegrees))
     }
 
-    /// The force that a node by itself has set last, and how often it has set one.
-    pub fn actuator(&self) -> io::Result<(f32, u32)> {
+    /// The same without waiting until it is so: a board that hangs does not hear of it, and keeps nobody waiting.
+    pub fn post_temperatures(&mut self, millidegrees: &[i32]) -> io::Result<()> {
+        self.over_monitor(|monitor| monitor.post(&temperatures(millidegrees)))
+    }
+
+    /// What a node by itself has set its actuator to.
+    pub fn actuator(&self) -> io::Result<Set> {
         let mut file = fs::File::open(&self.flash)?;
         file.seek(SeekFrom::Start(ACTUATOR))?;
-        let mut registers = [[0; 4]; 2];
+        let mut registers = [[0; 4]; 3];
         file.read_exact(registers.as_flattened_mut())?;
-        let [force, count] = registers.map(u32::from_le_bytes);
-        Ok((f32::from_bits(force), count))
+        let [force, mode, count] = registers.map(u32::from_le_bytes);
+        Ok(Set {
+            force: f32::from_bits(force),
+            mode: match mode {
+                1 => Mode::Active,
+                2 => Mode::Holding,
+                3 => Mode::FailedSafe,
+                _ => Mode::Waiting,
+            },
+            count,
+        })
     }
 
     fn tell_all(&mut self, commands: &[String]) -> Result<(), BoardError> {
-        match self.tell(commands) {
+        match self.over_monitor(|monitor| monitor.tell(commands)) {
             Ok(()) => Ok(()),
             Err(error) => match self.exit_message() {
                 Some(message) => Err(BoardError::Ended(message)),
@@ -288,27 +316,15 @@ impl EmulatedBoard {
         }
     }
 
-    /// Has the emulator execute commands of its machine protocol.
-    fn tell(&self, commands: &[String]) -> io::Result<()> {
-        let mut stream = UnixStream::connect(self.folder.path().join(MONITOR))?;
-        stream.set_write_timeout(Some(MONITOR_PATIENCE))?;
-        stream.set_read_timeout(Some(MONITOR_PATIENCE))?;
-        let mut answers = BufReader::new(stream.try_clone()?).lines();
-        let greeting = r#"{"execute": "qmp_capabilities"}"#.to_owned();
-        for command in [greeting].iter().chain(commands) {
-            writeln!(stream, "{command}")?;
-            // Events and the greeting come in between.
-            let answer = answers.by_ref().find(|line| match line {
-                Ok(line) => line.contains(r#""return""#) || line.contains(r#""error""#),
-                Err(_) => true,
-            });
-            match answer {
-                Some(Ok(line)) if line.contains(r#""return""#) => {}
-                Some(Ok(line)) => return Err(io::Error::other(line)),
-                Some(Err(error)) => return Err(error),
-                None => return Err(io::ErrorKind::UnexpectedEof.into()),
-            }
-        }
+    /// Says something to the emulator itself.
+    fn over_monitor(&mut self, say: impl FnOnce(&mut Monitor) -> io::Result<()>) -> io::Result<()> {
+        let mut monitor = match self.monitor.take() {
+            Some(monitor) => monitor,
+            None => Monitor::open(&self.folder.path().join(MONITOR))?,
+        };
+        // One that has failed is not asked again.
+        say(&mut monitor)?;
+        self.monitor = Some(monitor);
         Ok(())
     }
 
@@ -353,10 +369,109 @@ impl EmulatedBoard {
     }
 }
 
+/// The emulator's own line, over which it is told what happens to the board.
+struct Monitor {
+    stream: UnixStream,
+    /// What has come of a line that is not whole.
+    begun: Vec<u8>,
+    /// Answers that are to come.
+    owed: usize,
+}
+
+/// Most answers that are to come when more is [posted](Monitor::post).
+const MOST_OWED: usize = 64;
+
+impl Monitor {
+    fn open(path: &Path) -> io::Result<Self> {
+        let stream = UnixStream::connect(path)?;
+        stream.set_write_timeout(Some(MONITOR_PATIENCE))?;
+        stream.set_read_timeout(Some(MONITOR_PATIENCE))?;
+        let mut monitor = Self {
+            stream,
+            begun: Vec::new(),
+            owed: 0,
+        };
+        monitor.tell(&[r#"{"execute": "qmp_capabilities"}"#.to_owned()])?;
+        Ok(monitor)
+    }
+
+    /// Has these commands executed.
+    fn tell(&mut self, commands: &[String]) -> io::Result<()> {
+        self.send(commands)?;
+        self.hear(Instant::now() + MONITOR_PATIENCE)?;
+        match self.owed {
+            0 => Ok(()),
+            _ => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+
+    /// The same without waiting for answers. An emulator that has not answered for long gets no more.
+    fn post(&mut self, commands: &[String]) -> io::Result<()> {
+        self.hear(Instant::now())?;
+        match self.owed > MOST_OWED {
+            true => Ok(()),
+            false => self.send(commands),
+        }
+    }
+
+    fn send(&mut self, commands: &[String]) -> io::Result<()> {
+        let mut text = commands.join("\n");
+        text.push('\n');
+        self.owed += commands.len();
+        self.stream.write_all(text.as_bytes())
+    }
+
+    /// Takes answers in until there are no more to come, or the deadline. One that is an error is an error.
+    fn hear(&mut self, deadline: Instant) -> io::Result<()> {
+        let mut bytes = [0; 4096];
+        while self.owed > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec::try_from(left).map_err(io::Error::other)?;
+            if poll(&mut [PollFd::new(&self.stream, PollFlags::IN)], Some(&left))? == 0 {
+                break;
+            }
+            let count = self.stream.read(&mut bytes)?;
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            for &byte in &bytes[..count] {
+                match byte {
+                    b'\n' => self.answered()?,
+                    _ => self.begun.push(byte),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at a line that is whole. Events and the greeting come between answers.
+    fn answered(&mut self) -> io::Result<()> {
+        let line = std::mem::take(&mut self.begun);
+        let line = String::from_utf8_lossy(&line);
+        if line.contains(r#""error""#) {
+            return Err(io::Error::other(line.into_owned()));
+        }
+        if line.contains(r#""return""#) {
+            self.owed = self.owed.saturating_sub(1);
+        }
+        Ok(())
+    }
+}
+
 impl Drop for EmulatedBoard {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Commands after which the thermometers measure that.
+fn temperatures(millidegrees: &[i32]) -> Vec<String> {
+    let set = |(k, value): (usize, &i32)| {
+        format!(
+            r#"{{"execute": "qom-set", "arguments": {{"path": "/machine/peripheral/t{k}", "property": "temperature", "value": {value}}}}}"#
+        )
+    };
+    millidegrees.iter().enumerate().map(set).collect()
 }
 
 /// Makes flash that was never written, unless there is one.

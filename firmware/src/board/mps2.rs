@@ -231,14 +231,14 @@ unsafe fn station() -> Option<Station<Psram, Thermometers>> {
 #[cfg(feature = "standalone")]
 const PLACE: usize = 4096;
 
-/// The registers of what plays the actuator: the force's bits, and how often it was set.
+/// The registers of what plays the actuator: the force's bits, the agent's mode, and how often they were set.
 ///
 /// # Safety
 /// As of [`Psram::slots`].
 #[cfg(feature = "standalone")]
-unsafe fn actuator() -> &'static [AtomicU32; 2] {
+unsafe fn actuator() -> &'static [AtomicU32; 3] {
     unsafe extern "C" {
-        static _actuator: [AtomicU32; 2];
+        static _actuator: [AtomicU32; 3];
     }
     // SAFETY: memory.x reserves them for this alone; any bits are a value.
     unsafe { &_actuator }
@@ -296,20 +296,28 @@ impl PolicyFlash for Psram {
 }
 
 /// There is nothing to move on this board: the host that simulates the field takes actions from
-/// the reports. Where the node acts by itself, two words of the PSRAM play the registers of a converter, which
-/// the emulator can share with whoever plays the plant. The log tells when the agent changes its mind about how well it is.
+/// the reports. Where the node acts by itself, three words of the PSRAM play the registers of a converter,
+/// which the emulator can share with whoever plays the plant. The log tells when the agent changes its mind
+/// about how well it is.
 pub struct Reported {
     mode: Mode,
     #[cfg(feature = "standalone")]
-    registers: &'static [AtomicU32; 2],
+    registers: &'static [AtomicU32; 3],
 }
 
 impl Actuator for Reported {
     fn apply(&mut self, action: &Action) {
         #[cfg(feature = "standalone")]
         {
-            let [force, count] = self.registers;
+            let [force, mode, count] = self.registers;
             force.store(action.force.to_bits(), Ordering::Release);
+            let word = match action.mode {
+                Mode::Waiting => 0,
+                Mode::Active => 1,
+                Mode::Holding => 2,
+                Mode::FailedSafe => 3,
+            };
+            mode.store(word, Ordering::Release);
             count.store(
                 count.load(Ordering::Relaxed).wrapping_add(1),
                 Ordering::Release,
