@@ -117,7 +117,7 @@ fn rig(team: &Team, boards: &[Boards], rooms: Rooms) -> Rig {
     let file = team.policy.as_ref().expect("a policy");
     let policy = team.parsed_policy().expect("a policy");
     let setup = Setup {
-        images: Images::Folder("no/such/folder".into()),
+        images: Images::in_folder("no/such/folder"),
         flash: None,
         rooms,
         link_key: None,

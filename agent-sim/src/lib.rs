@@ -12,6 +12,7 @@
 //!    the field ([`sense`], at the sensors' spacing) over its [`link`], adds up what
 //!    they do, lets the field evolve ([`plant`]: [`problem::pde`], or any other solver) and moves the agents. [`fault`]s are
 //!    wrappers over links.
+//!    [`standing`]: agents that sense by themselves, with thermometers of their own.
 //!    [`puppets`]: the same loop, opened: agents are told from outside what to do.
 //! 4. [`problem::metrics`]: the scores; [`trajectory`] and [`recording`]: what is kept of a run; [`report`]: the
 //!    pictures, [`table`] the figures in columns; [`mod@bench`]: how fast all this is. [`cli`]: all of it on the
@@ -60,6 +61,7 @@ pub mod requirement;
 pub mod rig;
 pub mod scenario;
 pub mod sense;
+pub mod standing;
 pub mod swarm;
 pub mod table;
 pub mod touch;

@@ -31,6 +31,7 @@ use crate::requirement::{
     BadRequirement, Conditions, Judge, Moment, Require, Requirement, Verdict,
 };
 use crate::rig::{Boards, LinkKind, Rig};
+use crate::standing::{BadStand, stands};
 use crate::touch::{Added, BadTouch, Touch, touched};
 use agent_core::policy::Policy;
 use artifacts::policy_file::{PolicyFile, PolicyFileError};
@@ -100,6 +101,13 @@ pub struct Scenario {
     /// Where the boards of the first agents are; all other agents are in the simulator's process.
     #[serde(default, rename = "link", skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Boards>,
+    /// Whether agents [sense by themselves](crate::standing), where they are mounted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub standalone: bool,
+    /// The boards of the first of them: their sensors and actuators are the field's, and nobody shows them
+    /// anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plant_io: Vec<Boards>,
     /// How many times as fast as the wall clock the field goes; in lock-step with the agents if this
     /// is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,6 +153,9 @@ pub enum BadScenario {
     /// The episode is not there.
     #[error(transparent)]
     Episode(#[from] TestSetError),
+    /// Agents cannot sense by themselves.
+    #[error(transparent)]
+    Stand(#[from] BadStand),
     /// A fault makes no sense.
     #[error("the fault '{fault}' is impossible: {source}")]
     Fault {
@@ -182,6 +193,9 @@ pub enum BadScenario {
     #[error("the scenario cannot be read: {0}")]
     Toml(#[from] toml::de::Error),
 }
+
+/// Seconds of a step of emulated boards that keep their own time: eight of them on two cores keep up with it.
+const BOARD_PERIOD: f64 = 0.05;
 
 /// A share of a run, in words.
 fn share_text(share: f64) -> String {
@@ -381,7 +395,8 @@ impl Scenario {
             steps,
             seed: fault_seed(self.seed, self.episode),
             faults: self.faults.clone(),
-            links: self.links.clone(),
+            links: [&self.links[..], &self.plant_io].concat(),
+            standing: None,
             realtime: self.realtime,
             requirements: self.requirements.iter().flat_map(wanted).collect(),
             problem,
@@ -391,6 +406,9 @@ impl Scenario {
             Some(bring) => Some(bring.bring(&team)?),
             None => (kind.guide)(&team)?,
         };
+        if self.standalone {
+            self.stand(&mut team)?;
+        }
         let conditions = team.conditions();
         for requirement in &team.requirements {
             let bad = |source| BadScenario::Requirement {
@@ -444,10 +462,50 @@ impl Scenario {
         })
     }
 
+    /// Has the team's agents sense by themselves. Boards that do so keep their own time, so the field goes
+    /// with the wall clock, as slowly as they need.
+    fn stand(&self, team: &mut Team) -> Result<(), BadScenario> {
+        let Some(policy) = team.parsed_policy() else {
+            let text = "--standalone is for agents that run a policy";
+            return Err(BadScenario::Senseless(text.to_owned()));
+        };
+        let interval = team.problem.control_interval;
+        let realtime = match self.plant_io.is_empty() {
+            true => self.realtime,
+            false => Some(self.realtime.unwrap_or(interval / BOARD_PERIOD)),
+        };
+        let second = realtime.map_or(1.0, |speed| 1.0 / speed);
+        let episode = self.episode(team)?;
+        stands(&team.problem, &policy, &team.places(), &episode, second)?;
+        drop(policy);
+        (team.standing, team.realtime) = (Some(second), realtime);
+        Ok(())
+    }
+
     /// Whether the boards fit the run, and the faults the boards.
     fn check_boards(&self, kind: ControllerKind, agents: usize) -> Result<(), BadScenario> {
         let senseless = |text: String| Err(BadScenario::Senseless(text));
-        let boards: usize = self.links.iter().map(Boards::count).sum();
+        if !self.plant_io.is_empty() && !self.standalone {
+            return senseless(
+                "--plant-io is for boards that act by themselves; give --standalone too, or --link for \
+                 boards that are shown the field"
+                    .to_owned(),
+            );
+        }
+        if !self.links.is_empty() && self.standalone {
+            return senseless(
+                "--link is for boards that are shown the field, and agents with --standalone are not; \
+                 give --plant-io"
+                    .to_owned(),
+            );
+        }
+        if let Some(boards) = self.plant_io.iter().find(|boards| !boards.can_be_wired()) {
+            return senseless(format!(
+                "--plant-io {boards} has no sensors that a simulated field reaches; give qemu=N"
+            ));
+        }
+        let links = [&self.links[..], &self.plant_io].concat();
+        let boards: usize = links.iter().map(Boards::count).sum();
         limit::BOARDS.check(boards)?;
         if boards > agents {
             return senseless(format!(
@@ -473,14 +531,11 @@ impl Scenario {
                 continue;
             };
             let of_kind = |link: Option<LinkKind>| {
-                let meant = self
-                    .links
-                    .iter()
-                    .filter(|b| link.is_none_or(|k| b.kind() == k));
+                let meant = links.iter().filter(|b| link.is_none_or(|k| b.kind() == k));
                 meant.map(Boards::count).sum::<usize>()
             };
             // How many of them there are is known when they have been found.
-            let are_found = self.links.iter().any(Boards::are_found);
+            let are_found = links.iter().any(Boards::are_found);
             let emulated = of_kind(Some(LinkKind::Qemu));
             let (meant, wanted) = match &fault.who {
                 Who::Boards { link, count } => (of_kind(*link), count.unwrap_or(0)),
@@ -603,6 +658,8 @@ pub struct Team {
     pub faults: Vec<Fault>,
     /// Where the boards of the first agents are.
     pub links: Vec<Boards>,
+    /// How many seconds one of the policy's takes at agents' places, if they sense by themselves.
+    pub standing: Option<f64>,
     /// How many times as fast as the wall clock the field goes; none in lock-step.
     pub realtime: Option<f64>,
     /// What must hold.
@@ -686,6 +743,7 @@ impl Team {
             controller: Some(self.kind),
             agents: Some(self.at_first()),
             steps: Some(self.steps),
+            realtime: self.realtime,
             ..scenario.clone()
         }
     }

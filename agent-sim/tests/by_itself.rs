@@ -253,3 +253,71 @@ fn a_person_configures_a_node_and_asks_how_it_gets_on() {
     let (fed, said) = run(&["configure".as_ref(), "--fed".as_ref()]);
     assert!(fed && said.contains("fed by its host"), "{said}");
 }
+
+/// A run of eight nodes of which nobody shows any anything, four of them boards: as many steps as a test has
+/// time for, slower than boards need on a quiet machine.
+fn run_by_itself(boards: &[&str]) -> serde_json::Value {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_agent-sim"));
+    let said = program
+        .args([
+            "run",
+            "heat-1d",
+            "--standalone",
+            "--steps",
+            "80",
+            "--seed",
+            "3",
+            "--json",
+            "--alone",
+        ])
+        .args(boards)
+        .arg("--out")
+        .arg(folder.path().join("out"))
+        .output()
+        .unwrap();
+    assert!(
+        said.status.success(),
+        "{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+    serde_json::from_slice(&said.stdout).unwrap()
+}
+
+fn final_error(outcome: &serde_json::Value) -> f64 {
+    outcome["scores"][0]["final_error"].as_f64().unwrap()
+}
+
+#[test]
+fn boards_with_no_host_in_their_loop_control_the_field_as_agents_do_that_sense_as_they_do() {
+    let Some(image) = image() else { return };
+    let image = image.to_str().unwrap();
+    let wired = [
+        "--plant-io",
+        "qemu=4",
+        "--realtime",
+        "0.008",
+        "--image",
+        image,
+    ];
+    let in_process = final_error(&run_by_itself(&[]));
+    let on_boards = run_by_itself(&wired);
+    assert!(
+        final_error(&on_boards) <= 1.5 * in_process,
+        "{} {in_process}",
+        final_error(&on_boards)
+    );
+    let nodes = on_boards["nodes"].as_array().unwrap();
+    assert_eq!(nodes.len(), 4);
+    assert!(
+        nodes.iter().all(|node| node["at the end"] == "active"),
+        "{nodes:?}"
+    );
+
+    // One loses its power half way, and the others go on.
+    let killed = run_by_itself(&[&wired[..], &["--fault", "kill,count=1,at=0.5"]].concat());
+    let nodes = killed["nodes"].as_array().unwrap();
+    let silent = nodes.iter().filter(|node| node["at the end"] == "silent");
+    assert_eq!(silent.count(), 1, "{nodes:?}");
+    assert!(final_error(&killed) > in_process);
+}

@@ -706,7 +706,7 @@ fn in_real_time_no_peer_keeps_the_field_or_the_others() {
 #[test]
 fn no_peer_keeps_whoever_asks_how_it_is() {
     let setup = Setup {
-        images: Images::Folder("no/such/folder".into()),
+        images: Images::in_folder("no/such/folder"),
         flash: None,
         rooms: Rooms::default(),
         link_key: None,

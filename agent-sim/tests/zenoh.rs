@@ -129,7 +129,7 @@ impl Swarm {
         let policy = self.team.parsed_policy().unwrap();
         let file = self.team.policy.as_ref().unwrap();
         let setup = Setup {
-            images: Images::Folder("no/such/folder".into()),
+            images: Images::in_folder("no/such/folder"),
             flash: None,
             rooms,
             link_key: None,

@@ -69,7 +69,7 @@ fn other_policy(folder: &Path) -> (PolicyFile, String) {
 fn rig(team: &Team, images: PathBuf, patience: Duration) -> Rig {
     let policy = team.parsed_policy().unwrap();
     let setup = Setup {
-        images: Images::Folder(images),
+        images: Images::in_folder(images),
         flash: None,
         rooms: Rooms::default(),
         link_key: None,

@@ -452,7 +452,7 @@ impl Space {
         let mut space = Self {
             fault_lines: reading.lines(spans.get_ref(), "fault"),
             coordinates: varied.iter().map(Varied::coordinates).sum(),
-            alone: ["link", "realtime"]
+            alone: ["link", "plant_io", "realtime"]
                 .iter()
                 .any(|name| table.contains_key(*name)),
             template,

@@ -4,7 +4,7 @@ use super::network_args::NetworkArgs;
 use super::{print, use_threads};
 use crate::answering::Answering;
 use crate::controller::ControllerKind;
-use crate::rig::{Absent, BUILT_IMAGES, Boards, Images, Pace, Rooms, Setup, Wire, wires};
+use crate::rig::{Absent, Boards, Images, Pace, Rooms, Setup, Wire, wires};
 use crate::scenario::Scenario;
 use agent_core::message::PolicyId;
 use agent_core::policy::Policy;
@@ -153,7 +153,7 @@ impl AgentsArgs {
         let setup = Setup {
             images: match &self.image {
                 Some(file) => Images::File(file.clone()),
-                None => Images::Folder(BUILT_IMAGES.into()),
+                None => Images::built(),
             },
             flash: self.flash_dir.clone(),
             rooms: Rooms::default(),

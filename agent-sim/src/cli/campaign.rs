@@ -95,7 +95,7 @@ impl<'c> Court<'c> {
             return Ok(team.judged(&episode, None, &mut |_| {}).1);
         }
         let policy = team.parsed_policy();
-        let boards = rig(self.rig, self.patience, &team, policy.as_ref())?;
+        let boards = rig(self.rig, self.patience, &team, policy.as_ref(), &episode)?;
         Ok(team.judged(&episode, boards.as_ref(), &mut |_| {}).1)
     }
 

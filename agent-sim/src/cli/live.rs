@@ -71,7 +71,13 @@ pub fn live(args: &LiveArgs, problems: &Problems) -> anyhow::Result<()> {
     }
     let patience = args.stage.rig.patience()?;
     let team = scenario.team(problems)?;
-    scenario.episode(&team)?;
+    let episode = scenario.episode(&team)?;
+    if team.standing.is_some() {
+        bail!(
+            "hands reach fields, targets and agents, and places are given beforehand; leave --standalone out, \
+             or watch it with agent-sim run --live"
+        );
+    }
     say_beforehand(&scenario, &team, scenario.resampled(&team)?.as_ref());
 
     let (hub, orders) = Hub::new();
@@ -84,7 +90,7 @@ pub fn live(args: &LiveArgs, problems: &Problems) -> anyhow::Result<()> {
 
     let plant = args.stage.plant.open(&scenario, &team.problem)?;
     let policy = team.parsed_policy();
-    let rig = rig(&args.stage.rig, patience, &team, policy.as_ref())?;
+    let rig = rig(&args.stage.rig, patience, &team, policy.as_ref(), &episode)?;
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| format!("out/live-{}", team.problem.name).into());
     let saved = Cell::new(0);

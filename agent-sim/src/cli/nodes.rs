@@ -1,8 +1,8 @@
 //! `agent-sim nodes` and `agent-sim flash`: boards by themselves.
 
 use super::print;
-use super::rig_args::RigArgs;
-use crate::rig::{Boards, Pace, Payload, Rig, cause};
+use super::rig_args::{RigArgs, Start};
+use crate::rig::{Boards, Images, Pace, Payload, Rig, cause};
 use crate::table::table;
 use agent_core::agent::Mode;
 use agent_core::message::{PolicyId, SlotState};
@@ -76,7 +76,14 @@ pub(super) fn start(args: &RigArgs, payload: Option<Payload>) -> anyhow::Result<
             "note: emulated boards forget everything at the end; --flash-dir DIR keeps their flash",
         );
     }
-    args.start(&boards, payload, Pace::lock_step(args.patience()?), 0, None)
+    let start = Start {
+        images: Images::built(),
+        payload,
+        pace: Pace::lock_step(args.patience()?),
+        seed: 0,
+        agents: None,
+    };
+    args.start(&boards, start)
 }
 
 /// How boards say they are.
@@ -97,6 +104,62 @@ fn all_rows(rig: &Rig) -> Vec<Vec<String>> {
         }
     }
     rows
+}
+
+/// How boards get on at their places, figures in columns.
+pub fn conduct_rows(rig: &Rig) -> Vec<Vec<String>> {
+    let head = [
+        "node",
+        "at",
+        "mode",
+        "steps",
+        "period ms",
+        "late by ms at most",
+        "longest ms",
+        "left out",
+        "blind",
+        "missing",
+        "out of range",
+        "implausible",
+        "frozen",
+    ];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for (index, conduct) in rig.conducts().into_iter().enumerate() {
+        let mut row = vec![rig.node(index).name.clone()];
+        match conduct {
+            Ok(NodeConduct::Alone(alone)) => {
+                let milli = |us: u32| format!("{:.2}", f64::from(us) / 1e3);
+                let (timing, doubts) = (alone.timing, alone.doubts);
+                row.extend([
+                    alone.position[0].to_string(),
+                    mode(alone.mode).to_owned(),
+                    timing.steps.to_string(),
+                    milli(timing.period_us),
+                    milli(timing.jitter_us),
+                    milli(timing.longest_us),
+                    timing.overruns.to_string(),
+                    alone.blind.count_ones().to_string(),
+                    doubts.missing.to_string(),
+                    doubts.out_of_range.to_string(),
+                    doubts.implausible.to_string(),
+                    doubts.frozen.to_string(),
+                ]);
+            }
+            Ok(other) => row.extend(["–".to_owned(), in_words(&Ok(other))]),
+            Err(_) => row.extend(["–".to_owned(), "no answer".to_owned()]),
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Waiting => "waiting",
+        Mode::Active => "active",
+        Mode::Holding => "holding",
+        Mode::FailedSafe => "FAILED SAFE",
+    }
 }
 
 /// How a node gets on at its place.
@@ -122,17 +185,12 @@ pub(super) fn in_words(conduct: &Result<NodeConduct, SessionError>) -> String {
         frozen,
     } = alone.doubts;
     let [x, _] = alone.position;
-    let mode = match alone.mode {
-        Mode::Waiting => "waiting",
-        Mode::Active => "active",
-        Mode::Holding => "holding",
-        Mode::FailedSafe => "FAILED SAFE",
-    };
     format!(
-        "node {} at {x}, {mode}, force {}, {steps} steps of {period_us} µs up to {jitter_us} late and \
+        "node {} at {x}, {}, force {}, {steps} steps of {period_us} µs up to {jitter_us} late and \
          {longest_us} long, {overruns} left out, {} blind now, readings missing {missing}, out of range \
          {out_of_range}, implausible {implausible}, frozen {frozen}",
         alone.node,
+        mode(alone.mode),
         alone.force,
         alone.blind.count_ones(),
     )

@@ -3,7 +3,7 @@
 use super::key::{Terms, read_key, signed_offer};
 use super::network_args::NetworkArgs;
 use super::progress::Progress;
-use crate::rig::{Absent, BUILT_IMAGES, Boards, Images, Pace, Payload, Rig, Rooms, Setup};
+use crate::rig::{Absent, Boards, Images, Pace, Payload, Rig, Rooms, Setup};
 use agent_core::policy::Policy;
 use anyhow::{anyhow, bail};
 use artifacts::output::tell;
@@ -57,10 +57,7 @@ pub struct RigArgs {
 impl RigArgs {
     /// The boards named.
     pub fn boards(&self) -> anyhow::Result<Vec<Boards>> {
-        let read = |text: &String| text.parse().map_err(anyhow::Error::new);
-        let boards: Vec<Boards> = self.links.iter().map(read).collect::<anyhow::Result<_>>()?;
-        limit::BOARDS.check(boards.iter().map(Boards::count).sum())?;
-        Ok(boards)
+        read_boards(&self.links)
     }
 
     /// How long a board is waited for.
@@ -112,14 +109,14 @@ impl RigArgs {
 
     /// Starts `boards` for a swarm of so many agents, or by themselves. Those that cannot be reached are
     /// named on standard error; an error if none is left and nobody else is in the swarm.
-    pub fn start(
-        &self,
-        boards: &[Boards],
-        payload: Option<Payload>,
-        pace: Pace,
-        seed: u64,
-        agents: Option<usize>,
-    ) -> anyhow::Result<Rig> {
+    pub fn start(&self, boards: &[Boards], start: Start) -> anyhow::Result<Rig> {
+        let Start {
+            images,
+            payload,
+            pace,
+            seed,
+            agents,
+        } = start;
         let known = boards.iter().filter(|boards| !boards.are_found());
         let known: usize = known.map(Boards::count).sum();
         let rooms = Rooms::find(
@@ -131,7 +128,10 @@ impl RigArgs {
         )?;
         let setup = Setup {
             rooms,
-            images: self.images(),
+            images: match &self.image {
+                Some(file) => Images::File(file.clone()),
+                None => images,
+            },
             flash: self.flash_dir.clone(),
             link_key: self.grant()?,
             payload,
@@ -168,13 +168,26 @@ impl RigArgs {
     pub fn is_volatile(&self) -> bool {
         self.flash_dir.is_none()
     }
+}
 
-    fn images(&self) -> Images {
-        match &self.image {
-            Some(file) => Images::File(file.clone()),
-            None => Images::Folder(BUILT_IMAGES.into()),
-        }
-    }
+/// What boards are started for.
+pub struct Start {
+    /// What emulated ones run, unless people name an image.
+    pub images: Images,
+    /// The policy that all are to have.
+    pub payload: Option<Payload>,
+    pub pace: Pace,
+    pub seed: u64,
+    /// How many agents the swarm has whose first they are; none of boards by themselves.
+    pub agents: Option<usize>,
+}
+
+/// Boards as people write them.
+pub fn read_boards(texts: &[String]) -> anyhow::Result<Vec<Boards>> {
+    let read = |text: &String| text.parse().map_err(anyhow::Error::new);
+    let boards: Vec<Boards> = texts.iter().map(read).collect::<anyhow::Result<_>>()?;
+    limit::BOARDS.check(boards.iter().map(Boards::count).sum())?;
+    Ok(boards)
 }
 
 fn read_manifest(path: &Path) -> anyhow::Result<SignedManifest> {

@@ -3,12 +3,12 @@
 use super::eval::{notes, thought};
 use super::fields::{self, Fields};
 use super::live::PageArgs;
-use super::nodes::status_rows;
+use super::nodes::{conduct_rows, in_words, status_rows};
 use super::origin::origin;
 use super::plant_args::{PlantArgs, on_plant};
 use super::progress::Progress;
 use super::replay::{EPISODE, POLICY, SCENARIO, STEPS};
-use super::rig_args::RigArgs;
+use super::rig_args::{RigArgs, Start, read_boards};
 use super::scenario_args::ScenarioArgs;
 use super::tape::{self, Tape};
 use super::{VERSION, print, provenance, say_beforehand, use_threads};
@@ -23,14 +23,17 @@ use crate::report::film::film;
 use crate::report::html::{self, Page};
 use crate::report::{self, DrawError, Event, RGBColor, Shown, line};
 use crate::requirement::{Judge, Moment, Verdict};
-use crate::rig::{Boards, Diary, LinkKind, Pace, Rig};
+use crate::rig::{Boards, Diary, Images, LinkKind, Pace, Rig};
 use crate::scenario::{Scenario, Team};
+use crate::standing::{Stand, stands};
 use crate::table::{number, table};
 use crate::trajectory::Trajectory;
 use agent_core::policy::Policy;
 use anyhow::bail;
 use artifacts::output::{OutputError, OutputFolder, tell};
 use clap::Args;
+use node_link::NodeConduct;
+use place::record::RECORD;
 use problem::metrics::Score;
 use problem::test_set::Resampled;
 use problem::{Episode, Problem};
@@ -53,6 +56,10 @@ pub struct StageArgs {
     /// every answer; late answers are late
     #[arg(long, value_name = "SPEED", num_args = 0..=1, default_missing_value = "1")]
     realtime: Option<f64>,
+    /// Boards of the first agents with --standalone (repeatable): emulated ones, qemu=8, whose
+    /// thermometers the field warms and whose actuators drive it; nobody shows them anything
+    #[arg(long, value_name = "BOARDS")]
+    plant_io: Vec<String>,
     /// Let a scenario file name boards that are not emulated: a run gives them its policy and drives
     /// what they drive
     #[arg(long)]
@@ -84,6 +91,9 @@ impl StageArgs {
             scenario.links = self.rig.boards()?;
         } else if !self.write_boards {
             refuse_real_boards(&scenario.links)?;
+        }
+        if !self.plant_io.is_empty() {
+            scenario.plant_io = read_boards(&self.plant_io)?;
         }
         scenario.realtime = self.realtime.or(scenario.realtime);
         self.plant.settle(&mut scenario)?;
@@ -217,7 +227,7 @@ pub fn run(args: &RunArgs, problems: &Problems, brought: &[&dyn Bring]) -> anyho
         Tape::create(path, problem, events(&experiment), about.into())
     };
     let mut tape = args.mcap.as_ref().map(record).transpose()?;
-    let rig = rig(rig_args, patience, &team, policy.as_ref())?;
+    let rig = rig(rig_args, patience, &team, policy.as_ref(), &episode)?;
     let mut broadcast = match args.live {
         false => None,
         true => Some(broadcast(
@@ -326,7 +336,8 @@ pub fn run(args: &RunArgs, problems: &Problems, brought: &[&dyn Bring]) -> anyho
     let decisions = experiment.controller.decisions();
     let events = events(&experiment);
     let mut pictures = pictures(problem, &episode, &shown, &events, &source)?;
-    let boards = rig.as_ref().filter(|rig| !rig.is_empty()).map(board_tables);
+    let boards = rig.as_ref().filter(|rig| !rig.is_empty());
+    let boards = boards.map(|rig| board_tables(rig, team.standing.is_some()));
     if let (Some(rig), Some(boards)) = (&rig, &boards) {
         let diary = |index| {
             let node = rig.node(index);
@@ -343,6 +354,9 @@ pub fn run(args: &RunArgs, problems: &Problems, brought: &[&dyn Bring]) -> anyho
             svg: report::nodes_picture(problem, &shown, &events, &rows, &source)?,
         });
         written.push(folder.write("nodes.csv", csv(&boards.nodes).as_bytes())?);
+        if let Some(places) = &boards.places {
+            written.push(folder.write("places.csv", csv(places).as_bytes())?);
+        }
         written.push(folder.write("events.csv", csv(&boards.events).as_bytes())?);
         written.extend(node_log.write(&folder)?);
     }
@@ -380,9 +394,11 @@ pub fn run(args: &RunArgs, problems: &Problems, brought: &[&dyn Bring]) -> anyho
         page = page.table("What is required", margins.clone());
     }
     if let Some(boards) = &boards {
-        page = page
-            .table("Boards", boards.nodes.clone())
-            .table("What happened to them", boards.events.clone());
+        page = page.table("Boards", boards.nodes.clone());
+        if let Some(places) = &boards.places {
+            page = page.table("At their places", places.clone());
+        }
+        page = page.table("What happened to them", boards.events.clone());
     }
     written.push(folder.write("report.html", page.html().as_bytes())?);
     written.extend_from_slice(&kept);
@@ -422,7 +438,12 @@ pub fn run(args: &RunArgs, problems: &Problems, brought: &[&dyn Bring]) -> anyho
     }
     let margins = margins.map_or(String::new(), |margins| format!("\n{}", table(&margins)));
     let boards = boards.map_or(String::new(), |boards| {
-        format!("\n{}\n{}", table(&boards.nodes), table(&boards.events))
+        let places = boards.places.as_deref().map_or(String::new(), table);
+        format!(
+            "\n{}\n{places}\n{}",
+            table(&boards.nodes),
+            table(&boards.events)
+        )
     });
     print(&format!(
         "{source} · {} agents · {} steps · episode {} of the {} set{}\n{}\n{}{}{margins}{boards}\n{}",
@@ -523,6 +544,7 @@ pub fn rig(
     patience: Duration,
     team: &Team,
     policy: Option<&Policy<'_>>,
+    episode: &Episode,
 ) -> anyhow::Result<Option<Rig>> {
     if team.links.is_empty() && team.realtime.is_none() {
         return Ok(None);
@@ -531,22 +553,51 @@ pub fn rig(
         (Some(file), Some(policy)) => Some(args.payload(file, policy)?),
         _ => None,
     };
-    let rig = args.start(
-        &team.links,
+    let start = Start {
+        images: match team.standing {
+            None => Images::built(),
+            Some(_) => Images::built_standalone(),
+        },
         payload,
-        Pace::lock_step(patience),
-        team.seed,
-        Some(team.agents),
-    )?;
+        pace: Pace::lock_step(patience),
+        seed: team.seed,
+        agents: Some(team.agents),
+    };
+    let rig = args.start(&team.links, start)?;
     say_who_is_found(&team.links, &rig, team.agents);
     for (name, file) in &team.brought {
         rig.shelve(name, args.payload(file, &file.policy(&team.problem)?)?);
+    }
+    if let (Some(second), Some(policy)) = (team.standing, policy) {
+        let stands = stands(&team.problem, policy, &team.places(), episode, second)?;
+        for (index, stand) in stands.into_iter().enumerate().take(rig.len()) {
+            put(args, &rig, index, stand, policy)?;
+        }
     }
     let rig = rig.with_faults(&team.faults, team.steps, team.seed);
     Ok(Some(match team.realtime {
         None => rig,
         Some(speed) => rig.in_real_time(speed, team.problem.control_interval * 1e6),
     }))
+}
+
+/// Puts a board at a place of the field.
+fn put(
+    args: &RigArgs,
+    rig: &Rig,
+    index: usize,
+    stand: Stand,
+    policy: &Policy<'_>,
+) -> anyhow::Result<()> {
+    let bytes = stand.place.encode(&mut [0; RECORD])?.to_vec();
+    let offer = args.place_offer(&bytes, policy.header().problem.as_str())?;
+    let name = rig.node(index).name.clone();
+    match rig.configure(index, &offer) {
+        Ok(NodeConduct::Alone(_)) => rig.stand_at(index, stand),
+        Ok(other) => bail!("{name} did not take its place: {}", in_words(&Ok(other))),
+        Err(error) => bail!("{name} did not take its place: {error}"),
+    }
+    Ok(())
 }
 
 /// Where a swarm is that nobody has counted.
@@ -589,10 +640,12 @@ impl NodeLog {
 /// The boards and their events as tables; the first row is the head.
 struct BoardTables {
     nodes: Vec<Vec<String>>,
+    /// How they get on at their places, of boards that have some.
+    places: Option<Vec<Vec<String>>>,
     events: Vec<Vec<String>>,
 }
 
-fn board_tables(rig: &Rig) -> BoardTables {
+fn board_tables(rig: &Rig, standing: bool) -> BoardTables {
     let said = status_rows(rig);
     let head = [
         "node",
@@ -654,7 +707,11 @@ fn board_tables(rig: &Rig) -> BoardTables {
     for (row, said) in nodes.iter_mut().zip(&said) {
         row.extend(said.iter().skip(1).cloned());
     }
-    BoardTables { nodes, events }
+    BoardTables {
+        nodes,
+        places: standing.then(|| conduct_rows(rig)),
+        events,
+    }
 }
 
 /// A table as CSV; cells with commas or quotes are quoted.

@@ -46,6 +46,10 @@ pub struct ScenarioArgs {
     /// agent-sim requirements lists quantities)
     #[arg(long = "require", value_name = "REQUIREMENT")]
     requirements: Vec<String>,
+    /// Agents that sense by themselves where they are mounted: eight thermometers each, read in
+    /// sixteenths of a degree (docs/deploy.md)
+    #[arg(long)]
+    standalone: bool,
     /// Seed of fresh episodes and of faults [default: 0]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -118,6 +122,7 @@ impl ScenarioArgs {
         scenario.replan = or(&self.replan, scenario.replan);
         scenario.plan_runs = or(&self.plan_runs, scenario.plan_runs);
         scenario.policy = self.policy.clone().or(scenario.policy);
+        scenario.standalone |= self.standalone;
         scenario.seed = self.seed.unwrap_or(scenario.seed);
         Ok(scenario)
     }

@@ -83,7 +83,11 @@ impl ControllerKind {
         takes: Takes::Policy,
         check: |_, _| Ok(()),
         guide: |_| Ok(None),
-        make: |_, policy| policy.map_or(Controller::None, Controller::Policy),
+        make: |team, policy| match (policy, team.standing) {
+            (None, _) => Controller::None,
+            (Some(policy), None) => Controller::Policy(policy),
+            (Some(policy), Some(second)) => Controller::Standing { policy, second },
+        },
         yardstick: |_, _| None,
     });
 

@@ -14,6 +14,7 @@ use crate::proportional::{Law, ProportionalAgent};
 use crate::readings::sensed;
 use crate::rig::Rig;
 use crate::sense::View;
+use crate::standing::{Standing, stands};
 use crate::swarm::Swarm;
 use agent_core::policy::Policy;
 use problem::kit::sensor::Sensor;
@@ -29,6 +30,13 @@ pub enum Controller<'p> {
     Proportional(Proportional),
     /// Agents that run a policy.
     Policy(&'p Policy<'p>),
+    /// Agents that run a policy and [sense](crate::standing) by themselves, for which the episode was checked.
+    Standing {
+        /// What they run.
+        policy: &'p Policy<'p>,
+        /// How many seconds one of the policy's takes at their places.
+        second: f64,
+    },
     /// Agents for whom is decided in one place.
     Guided(&'p dyn Guide),
 }
@@ -66,7 +74,7 @@ impl Controller<'_> {
         match self {
             Self::None => ControllerKind::NONE,
             Self::Proportional(_) => ControllerKind::PROPORTIONAL,
-            Self::Policy(_) => ControllerKind::POLICY,
+            Self::Policy(_) | Self::Standing { .. } => ControllerKind::POLICY,
             Self::Guided(guide) => guide.kind(),
         }
     }
@@ -75,7 +83,7 @@ impl Controller<'_> {
     pub fn decisions(&self) -> Option<Decisions> {
         match self {
             Self::Guided(guide) => guide.decisions(),
-            Self::None | Self::Policy(_) | Self::Proportional(_) => None,
+            Self::None | Self::Policy(_) | Self::Standing { .. } | Self::Proportional(_) => None,
         }
     }
 
@@ -84,7 +92,7 @@ impl Controller<'_> {
         match self {
             Self::Proportional(law) => Some(law.gain),
             Self::Guided(guide) => guide.gain(),
-            Self::None | Self::Policy(_) => None,
+            Self::None | Self::Policy(_) | Self::Standing { .. } => None,
         }
     }
 }
@@ -170,6 +178,22 @@ impl Experiment<'_> {
                         self.drive(rig, episode, crew, watch)
                     }
                 }
+            }
+            Controller::Standing { policy, second } => {
+                let positions = places(self.problem, self.agents, &[]);
+                let stands = stands(self.problem, policy, &positions, episode, second)
+                    .expect("checked when set up");
+                let link = |agent: usize| -> Box<dyn Link + '_> {
+                    match rig.and_then(|rig| rig.link(agent)) {
+                        Some(link) => Box::new(link),
+                        None => {
+                            let stand = stands[agent].clone();
+                            Box::new(Standing::new(InProcess::new(policy), stand, policy))
+                        }
+                    }
+                };
+                let crew = Crew::new(View::of(policy), self.agents, &link);
+                self.drive(rig, episode, crew, watch)
             }
         }
     }

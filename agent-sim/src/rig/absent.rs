@@ -28,6 +28,11 @@ impl Boards {
         match *self {}
     }
 
+    /// Whether a simulated field can reach their sensors and their actuators.
+    pub fn can_be_wired(&self) -> bool {
+        match *self {}
+    }
+
     /// Whether nobody knows how many they are before they are looked for.
     pub fn are_found(&self) -> bool {
         match *self {}

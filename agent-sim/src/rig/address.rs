@@ -57,6 +57,12 @@ impl Boards {
         }
     }
 
+    /// Whether a simulated field can reach their sensors and their actuators.
+    pub fn can_be_wired(&self) -> bool {
+        let machine = Machine::An386;
+        matches!(self, Self::Qemu { machine: of, .. } if *of == machine)
+    }
+
     /// Whether nobody knows how many they are before they are looked for.
     pub fn are_found(&self) -> bool {
         matches!(self, Self::Zenoh { .. })

@@ -20,6 +20,7 @@ mod mishap;
 mod node;
 mod recent;
 mod rooms;
+mod wires;
 
 pub use address::{BAUD, BadLink, Boards};
 pub use diary::{Diary, Event, State};
@@ -29,6 +30,7 @@ pub use node::{Node, Payload, cause};
 pub use rooms::Rooms;
 
 use crate::fault::{Deed, Fault, Who, draw_count};
+use crate::standing::Stand;
 use cable::Cable;
 use link::{Nodes, lock};
 use node_link::device_log::{Decoder, Follower};
@@ -120,15 +122,43 @@ pub const BUILT_IMAGES: &str = "target/firmware/images";
 pub enum Images {
     /// One for all.
     File(PathBuf),
-    /// One for each machine, named after it.
-    Folder(PathBuf),
+    /// One for each machine, named after it and, of some, what they can besides.
+    Folder {
+        /// Where they are.
+        folder: PathBuf,
+        /// What follows the machine's name.
+        suffix: &'static str,
+    },
 }
 
 impl Images {
+    /// Those that were built here.
+    pub fn built() -> Self {
+        Self::in_folder(BUILT_IMAGES)
+    }
+
+    /// Those in a folder.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        Self::Folder {
+            folder: folder.into(),
+            suffix: "",
+        }
+    }
+
+    /// Those that were built here of boards that sense and act by themselves.
+    pub fn built_standalone() -> Self {
+        Self::Folder {
+            folder: BUILT_IMAGES.into(),
+            suffix: "-standalone",
+        }
+    }
+
     fn of(&self, machine: Machine) -> PathBuf {
         match self {
             Self::File(file) => file.clone(),
-            Self::Folder(folder) => folder.join(format!("{}.elf", machine.name())),
+            Self::Folder { folder, suffix } => {
+                folder.join(format!("{}{suffix}.elf", machine.name()))
+            }
         }
     }
 }
@@ -382,6 +412,12 @@ impl Rig {
     /// How the nodes say they get on at their places, by board; why not, where they do not.
     pub fn conducts(&self) -> Vec<Result<NodeConduct, SessionError>> {
         waiting(&self.nodes, |_, node| lock(node).conduct())
+    }
+
+    /// Puts a board, which has been [given](Self::configure) that place, there: its sensors and its actuator are
+    /// the plant's from now on, and nobody shows it anything.
+    pub fn stand_at(&self, index: usize, stand: Stand) {
+        self.node(index).stand_at(stand);
     }
 
     /// Gives a board a place, or none.

@@ -9,7 +9,9 @@ use super::account::Account;
 use super::cable::Plug;
 use super::diary::{Diary, State};
 use super::recent::Recent;
+use super::wires::Wires;
 use super::{LinkKind, Pace};
+use crate::standing::Stand;
 use agent_core::agent::Action;
 use agent_core::message::{Command, Guard, Hello, Observation, Report, ResetCause, UNASKED};
 use agent_core::policy::Policy;
@@ -87,6 +89,8 @@ pub struct Node {
     recent: Recent,
     /// How long after that it is sent again.
     resend_after: Duration,
+    /// Of a board that senses and acts by itself.
+    wires: Option<Wires>,
     /// The action that answers it, and the time that took.
     answer: Option<(Action, Duration)>,
     /// The last action and the time of the observation that it answers.
@@ -124,9 +128,20 @@ impl Node {
             asked: None,
             recent: Recent::default(),
             resend_after: RESEND,
+            wires: None,
             answer: None,
             last: None,
         }
+    }
+
+    /// The board's sensors and its actuator are the plant's from now on.
+    pub(super) fn stand_at(&mut self, stand: Stand) {
+        self.wires = Some(Wires::new(stand));
+    }
+
+    /// The board with its wires, if it has some.
+    fn wired(&mut self) -> Option<(&mut Wires, &mut EmulatedBoard)> {
+        self.wires.as_mut().zip(self.board.as_mut())
     }
 
     /// Makes sure that the node at the end of `session` runs the payload.
@@ -221,6 +236,10 @@ impl Node {
     }
 
     pub(super) fn send(&mut self, observation: &Observation<'_>) {
+        if let Some((wires, board)) = self.wired() {
+            wires.surround(board, observation);
+            return;
+        }
         self.asked = None;
         self.answer = None;
         self.resend_after = RESEND;
@@ -244,6 +263,11 @@ impl Node {
     /// Hears what the node has to say until it has answered the last observation, or `until`. True
     /// when there is nothing more to wait for in this step.
     pub(super) fn listen(&mut self, now_us: u64, until: Instant) -> bool {
+        let pace = self.pace;
+        if let Some((wires, board)) = self.wired() {
+            let end = |sent| pace.deadline(sent, pace.patience, now_us);
+            return wires.await_action(board, until, end);
+        }
         for _ in 0..BURST {
             let Some((sent, number)) = self.asked else {
                 return true;
@@ -352,6 +376,15 @@ impl Node {
 
     /// The answer to the last observation, or what the board's actuator is taken to do without one.
     pub(super) fn take_answer(&mut self, now_us: u64) -> Option<Action> {
+        if let Some((wires, board)) = self.wired() {
+            let acts = wires.action(board);
+            match acts {
+                Some((action, true, latency)) => self.diary.heard(action.mode, latency),
+                Some(_) => self.diary.states.push(State::Late),
+                None => self.diary.states.push(State::Silent),
+            }
+            return acts.map(|(action, ..)| action);
+        }
         if let Some((action, latency)) = self.answer.take() {
             self.diary.heard(action.mode, latency);
             return Some(action);
@@ -593,6 +626,12 @@ impl Node {
 
     /// How the node says it gets on at its place; why not, if it does not say.
     pub(super) fn conduct(&mut self) -> Result<NodeConduct, SessionError> {
+        // One without power is not waited for.
+        if let Some((_, board)) = self.wired()
+            && !board.is_running()
+        {
+            return Err(SessionError::Timeout(Duration::ZERO));
+        }
         self.ask(Session::conduct)
     }
 

@@ -134,7 +134,7 @@ pub fn start(boards: &[Boards], pace: Pace) -> (Rig, Vec<Absent>) {
 /// What it is started with.
 pub fn setup(pace: Pace, rooms: Rooms) -> Setup {
     Setup {
-        images: Images::Folder("no/such/folder".into()),
+        images: Images::in_folder("no/such/folder"),
         flash: None,
         rooms,
         link_key: None,

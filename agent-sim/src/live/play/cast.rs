@@ -84,6 +84,7 @@ impl<'c> Cast<'c> {
                 };
                 self.driven(Controller::Policy(policy), View::of(policy), plant, link)?
             }
+            Controller::Standing { .. } => unreachable!("refused before"),
             Controller::Proportional(_) => {
                 self.fed_back(self.law.expect("checked when set up"), plant)?
             }

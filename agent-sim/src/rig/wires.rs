@@ -1,0 +1,99 @@
+//! A board whose sensors and actuator are the plant's: what its thermometers measure is set from outside, what
+//! it has set its actuator to is read, and nobody shows it anything.
+
+use crate::standing::Stand;
+use agent_core::agent::Action;
+use agent_core::message::Observation;
+use node_link::EmulatedBoard;
+use std::time::{Duration, Instant};
+
+/// How often the actuator is looked at.
+const LOOK: Duration = Duration::from_micros(500);
+
+/// What the plant and a board know of each other.
+#[derive(Debug)]
+pub(super) struct Wires {
+    stand: Stand,
+    /// When the board's surroundings last changed, and how often it had acted until then.
+    changed: Option<(Instant, u32)>,
+}
+
+impl Wires {
+    pub fn new(stand: Stand) -> Self {
+        Self {
+            stand,
+            changed: None,
+        }
+    }
+
+    /// Lets the board's thermometers measure what is around it.
+    pub fn surround(&mut self, board: &mut EmulatedBoard, observation: &Observation<'_>) {
+        let sixteenths = self.stand.sixteenths(&observation.patch);
+        let thousandths: Vec<i32> = sixteenths.into_iter().map(thousandths).collect();
+        let count = board.actuator().map_or(0, |set| set.count);
+        // One that is gone feels nothing.
+        let _ = board.post_temperatures(&thousandths);
+        self.changed = Some((Instant::now(), count));
+    }
+
+    /// Waits until the board has acted on what is around it, or `until`. True if there is nothing more to wait
+    /// for before the end of the step.
+    pub fn await_action(
+        &self,
+        board: &mut EmulatedBoard,
+        until: Instant,
+        end: impl Fn(Instant) -> Instant,
+    ) -> bool {
+        let Some((changed, before)) = self.changed else {
+            return true;
+        };
+        let end = end(changed);
+        while board.is_running() {
+            let acted = board.actuator().is_ok_and(|set| set.count != before);
+            let now = Instant::now();
+            if acted || now >= end {
+                return true;
+            }
+            if now >= until {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+        true
+    }
+
+    /// What the actuator does, whether the board has set it anew in this step, and how long that took; none
+    /// without power.
+    pub fn action(&mut self, board: &mut EmulatedBoard) -> Option<(Action, bool, Duration)> {
+        if !board.is_running() {
+            return None;
+        }
+        let set = board.actuator().ok()?;
+        let (changed, before) = self.changed.take()?;
+        let action = Action {
+            force: set.force,
+            velocity: [0.0; 2],
+            mode: set.mode,
+        };
+        Some((action, set.count != before, changed.elapsed()))
+    }
+}
+
+/// Sixteenths of a degree as the emulator is told them: rounded away from zero, because it cuts.
+fn thousandths(sixteenths: i32) -> i32 {
+    (sixteenths * 125 + sixteenths.signum()) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What QEMU's device makes of them: steps of 62.5 thousandths, cut towards zero.
+    #[test]
+    fn the_emulated_thermometer_reads_what_was_meant() {
+        for sixteenths in -40 * 16..=125 * 16 {
+            let read = thousandths(sixteenths) * 2048 / 128_000;
+            assert_eq!(read, sixteenths);
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! Agents as nodes that sense and act by themselves: fixed where they are mounted, each with eight
+//! thermometers in its window, from whose readings it assembles its patch as `place` has it.
+//!
+//! A [`Stand`] is what there is at one agent's place. [`Standing`] puts an agent of this process there, with the
+//! code that boards have; on a board it is the place that the node is [configured](crate::rig::Rig::stand_at)
+//! for, and here is only what its thermometers measure ([`Stand::sixteenths`]).
+
+use crate::link::{Link, LinkError};
+use crate::sense::{Eye, HALO, View};
+use agent_core::agent::Action;
+use agent_core::message::{Observation, Patch};
+use agent_core::policy::Policy;
+use place::record::{Calibration, SENSORS, Sensor, Target, Tolerance};
+use place::{Fault, Place, Sight};
+use problem::{Episode, Problem};
+
+/// Thermometers of a node: as many as the emulated boards have.
+pub const THERMOMETERS: usize = 8;
+
+/// Steps of their readings in a degree.
+const SIXTEENTHS: f32 = 16.0;
+
+/// What they can show, in sixteenths of a degree. One that is dead shows the most.
+const LEAST: i32 = -40 * 16;
+const MOST: i32 = 125 * 16;
+
+/// Degrees Celsius where a field is zero, and of one of its units, if that has no name.
+const ZERO: f32 = 20.0;
+const UNIT: f32 = 10.0;
+
+/// Why agents cannot stand by themselves.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum BadStand {
+    /// The policy, or the place where an agent would be, is not for it.
+    #[error("agent {agent} cannot stand by itself: {fault}")]
+    Place {
+        /// Which one.
+        agent: usize,
+        /// What is wrong.
+        fault: Fault,
+    },
+    /// Targets are part of a place.
+    #[error(
+        "agents cannot stand by themselves where the target wanders: it is part of their places, and stays"
+    )]
+    Wanders,
+    /// So are positions.
+    #[error(
+        "agents cannot stand by themselves where others come on the way: places are given beforehand"
+    )]
+    Arrivals,
+    /// Places have one field.
+    #[error(
+        "agents cannot stand by themselves where they see several fields: their thermometers read one"
+    )]
+    Fields,
+}
+
+/// What there is at an agent's place.
+#[derive(Debug, Clone)]
+pub struct Stand {
+    /// What a node there is told.
+    pub place: Place,
+}
+
+/// A stand for each of the first agents of an episode, in order; a second of the policy's takes so many there.
+pub fn stands(
+    problem: &Problem,
+    policy: &Policy<'_>,
+    positions: &[[f64; 2]],
+    episode: &Episode,
+    second: f64,
+) -> Result<Vec<Stand>, BadStand> {
+    if !episode.has_one_target() {
+        return Err(BadStand::Wanders);
+    }
+    if !episode.arrivals.is_empty() {
+        return Err(BadStand::Arrivals);
+    }
+    if !problem.also_seen().is_empty() {
+        return Err(BadStand::Fields);
+    }
+    let view = View::of(policy);
+    let fits = |place: &Place| place.fits(policy.header(), THERMOMETERS as u8);
+    let seen = |field: &[f32]| problem.all_seen(field).collect::<Vec<_>>().concat();
+    let (initial, target) = (seen(&episode.initial), seen(&episode.target));
+    let mut eye = Eye::new(view, problem);
+    let mut stands = Vec::new();
+    for (agent, position) in positions.iter().enumerate() {
+        let position = position.map(|x| x as f32);
+        let mut place = empty(problem, agent, position, second);
+        // What has no line has no window that could be cut out of one.
+        if let Err(fault @ (Fault::Plane | Fault::Wide | Fault::Window { .. })) = fits(&place) {
+            return Err(BadStand::Place { agent, fault });
+        }
+        let patch = eye.look(problem, &initial, &target, position);
+        wire(&mut place, problem, view, &patch);
+        let fitting = place.check().and_then(|()| fits(&place));
+        fitting.map_err(|fault| BadStand::Place { agent, fault })?;
+        stands.push(Stand { place });
+    }
+    Ok(stands)
+}
+
+/// A place without sensors and target.
+fn empty(problem: &Problem, agent: usize, position: [f32; 2], second: f64) -> Place {
+    let [zero, unit] = scale(problem);
+    let field = |sixteenths: i32| (sixteenths as f32 / SIXTEENTHS - zero) / unit;
+    Place {
+        node: agent as u16,
+        position,
+        second: second as f32,
+        sensors: heapless::Vec::new(),
+        target: Target::None,
+        force: None,
+        tolerance: Tolerance {
+            missing: 1,
+            // One sensor may be gone for good: its neighbours tell what it would.
+            missing_us: u32::MAX,
+            least: field(LEAST),
+            // One step below what a dead one shows.
+            most: field(MOST - 1),
+            // Any: what a field of a file may do in a moment is not known.
+            change: 1e9,
+            frozen_us: None,
+        },
+    }
+}
+
+/// Puts thermometers into the cells of the window that lie in the domain, the outermost ones among them, and
+/// takes note of the target.
+fn wire(place: &mut Place, problem: &Problem, view: View, patch: &Patch<'_>) {
+    let inside = patch.inside[0];
+    let first = usize::from(inside.first).saturating_sub(HALO);
+    let last = usize::from(inside.last)
+        .min(view.window)
+        .saturating_sub(HALO);
+    let cells = last.saturating_sub(first) + 1;
+    let count = cells.min(THERMOMETERS);
+    for k in 0..count {
+        let share = (k * (cells - 1)).checked_div(count - 1).unwrap_or(0);
+        let added = place.sensors.push(sensor(problem, k, first + share));
+        debug_assert!(added.is_ok(), "eight are not too many");
+    }
+    if view.target {
+        let window = patch.target.iter().skip(HALO).take(view.window);
+        place.target = Target::Profile(window.collect());
+    }
+}
+
+fn sensor(problem: &Problem, channel: usize, cell: usize) -> Sensor {
+    let [zero, unit] = scale(problem);
+    Sensor {
+        channel: channel as u8,
+        cell: cell as u16,
+        calibration: Some(Calibration {
+            gain: 1.0 / unit,
+            offset: -zero / unit,
+        }),
+    }
+}
+
+/// Degrees Celsius where the field is zero, and of one of its units: of a file whose field is in degrees
+/// those, otherwise ten degrees a unit around room temperature.
+fn scale(problem: &Problem) -> [f32; 2] {
+    let kit = problem.kit;
+    let unit = kit.map_or("1", |kit| kit.described[kit.seen].unit.as_str());
+    match unit {
+        "°C" | "degC" => [0.0, 1.0],
+        "K" => [ZERO, 1.0],
+        _ => [ZERO, UNIT],
+    }
+}
+
+impl Stand {
+    /// What its thermometers measure in this patch, in sixteenths of a degree, in the order of their channels.
+    pub fn sixteenths(&self, patch: &Patch<'_>) -> Vec<i32> {
+        let read = |sensor: &Sensor| {
+            let z = patch.field.iter().nth(usize::from(sensor.cell) + HALO);
+            match (z, sensor.calibration) {
+                (Some(z), Some(Calibration { gain, offset })) if z.is_finite() => {
+                    let steps = ((z - offset) / gain * SIXTEENTHS).round() as i32;
+                    steps.clamp(LEAST, MOST)
+                }
+                _ => MOST,
+            }
+        };
+        self.place.sensors.iter().map(read).collect()
+    }
+}
+
+/// An agent of this process at its stand.
+pub struct Standing<L> {
+    inner: L,
+    stand: Stand,
+    sight: Sight,
+    /// Whether the policy is shown the target.
+    target: bool,
+    field: Vec<f32>,
+    targets: Vec<f32>,
+}
+
+impl<L> Standing<L> {
+    /// The agent behind `inner`, which runs this policy, at a stand that fits it.
+    pub fn new(inner: L, stand: Stand, policy: &Policy<'_>) -> Self {
+        let View { window, target, .. } = View::of(policy);
+        let cells = window + 2 * HALO;
+        Self {
+            inner,
+            stand,
+            sight: Sight::new(),
+            target,
+            field: vec![0.0; cells],
+            targets: vec![0.0; cells],
+        }
+    }
+}
+
+impl<L: Link> Link for Standing<L> {
+    /// An agent that sees too little is not shown anything, and holds and fails safe.
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        let place = &self.stand.place;
+        let mut readings = [None; SENSORS];
+        let sixteenths = self.stand.sixteenths(&observation.patch);
+        for (reading, steps) in readings.iter_mut().zip(sixteenths) {
+            *reading = Some(steps as f32 / SIXTEENTHS);
+        }
+        let here_us = observation.now_us as f64 * f64::from(place.second);
+        let (field, targets) = (&mut self.field, &mut self.targets);
+        let seen = self
+            .sight
+            .look(place, here_us as u64, &readings, field, targets);
+        let Some(inside) = seen else {
+            return Ok(());
+        };
+        let shown: &[f32] = if self.target { targets } else { &[] };
+        self.inner.send(&Observation {
+            now_us: observation.now_us,
+            position: place.position,
+            patch: Patch::line(field, shown, inside),
+        })
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        let action = self.inner.receive(now_us)?;
+        Ok(action.map(|action| self.stand.place.narrowed(action)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::InProcess;
+    use crate::scenario::Scenario;
+    use agent_core::agent::Mode;
+    use artifacts::policy_file::PolicyFile;
+    use problem::Problems;
+    use problem::published::heat_1d::PROBLEM;
+    use problem::test_set::EpisodeSet;
+
+    fn episode() -> Episode {
+        EpisodeSet::Fresh.episode(&PROBLEM, 3, 0).unwrap()
+    }
+
+    /// Of the published policy, which sees twenty cells, at these positions.
+    fn stood(positions: &[f64], act: impl FnOnce(&Policy<'_>, Vec<Stand>)) {
+        let file = PolicyFile::shipped(&PROBLEM).unwrap();
+        let policy = file.policy(&PROBLEM).unwrap();
+        let positions: Vec<[f64; 2]> = positions.iter().map(|x| [*x, 0.0]).collect();
+        let stands = stands(&PROBLEM, &policy, &positions, &episode(), 50.0).unwrap();
+        act(&policy, stands);
+    }
+
+    fn shown(field: &[f32], x: f32, see: impl FnOnce(&Patch<'_>)) {
+        let view = View {
+            window: 20,
+            target: true,
+            wide: None,
+        };
+        let target = episode().target;
+        let mut eye = Eye::new(view, &PROBLEM);
+        see(&eye.look(&PROBLEM, field, &target, [x, 0.0]));
+    }
+
+    #[test]
+    fn thermometers_are_in_the_domain_from_one_end_of_the_window_to_the_other() {
+        stood(&[0.5, 0.04], |_, stands| {
+            let cells = |k: usize| -> Vec<u16> {
+                let sensors = stands[k].place.sensors.iter();
+                sensors.map(|sensor| sensor.cell).collect()
+            };
+            assert_eq!(cells(0), [0, 2, 5, 8, 10, 13, 16, 19]);
+            // In the fourth cell of the rod, the node has three cells of its window before it.
+            assert_eq!(cells(1), [7, 8, 10, 12, 13, 15, 17, 19]);
+            assert_eq!(stands[1].place.node, 1);
+        });
+    }
+
+    #[test]
+    fn they_read_sixteenths_of_a_degree_and_the_dead_the_most() {
+        // The window of a node in the middle: cells 39 to 58, of which the first reads 1.0, ten degrees.
+        let mut field = vec![0.0; 100];
+        field[39] = 1.0;
+        field[41] = -100.0;
+        field[44] = f32::NAN;
+        field[47] = 0.0099;
+        stood(&[0.5], |_, stands| {
+            shown(&field, 0.5, |patch| {
+                let expected = [30 * 16, LEAST, MOST, 20 * 16 + 2, 320, 320, 320, 320];
+                assert_eq!(stands[0].sixteenths(patch), expected);
+            });
+        });
+    }
+
+    /// What is between thermometers is made up as on a board, one may be dead, two are too many.
+    #[test]
+    fn an_agent_acts_on_what_they_read_stays_where_it_is_and_fails_safe() {
+        let field = episode().initial;
+        stood(&[0.5], |policy, stands| {
+            let mut agent = Standing::new(InProcess::new(policy), stands[0].clone(), policy);
+            let mut acts = |step: u64, dead: &[usize]| {
+                let mut field = field.clone();
+                dead.iter().for_each(|cell| field[*cell] = f32::NAN);
+                let now_us = 1_000 * step;
+                shown(&field, 0.5, |patch| {
+                    let observation = Observation {
+                        now_us,
+                        position: [0.5, 0.0],
+                        patch: *patch,
+                    };
+                    agent.send(&observation).unwrap();
+                });
+                agent.receive(now_us).unwrap().unwrap()
+            };
+            let all = acts(1, &[]);
+            assert_eq!((all.mode, all.velocity), (Mode::Active, [0.0; 2]));
+            assert!(all.force != 0.0);
+            assert_eq!(acts(2, &[47]).mode, Mode::Active);
+            assert_eq!(acts(3, &[47, 49]).mode, Mode::Holding);
+            assert_eq!(acts(100_000, &[47, 49]).mode, Mode::FailedSafe);
+            assert_eq!(acts(100_001, &[]).mode, Mode::Active);
+        });
+    }
+
+    #[test]
+    fn what_cannot_stand_by_itself_is_refused_by_name() {
+        let refused = |text: &str| {
+            let scenario = Scenario::from_toml(text).unwrap();
+            scenario
+                .team(&Problems::published())
+                .unwrap_err()
+                .to_string()
+        };
+        let plane = refused("problem = \"heat-2d\"\nstandalone = true");
+        assert!(plane.contains("the policy sees a plane"), "{plane}");
+        let led = refused("problem = \"heat-1d\"\nstandalone = true\ncontroller = \"none\"");
+        assert!(led.contains("run a policy"), "{led}");
+        let fed = refused("problem = \"heat-1d\"\nplant_io = [\"qemu=2\"]");
+        assert!(fed.contains("give --standalone too"), "{fed}");
+        let both = refused("problem = \"heat-1d\"\nstandalone = true\nlink = [\"qemu=2\"]");
+        assert!(both.contains("give --plant-io"), "{both}");
+        let real = refused("problem = \"heat-1d\"\nstandalone = true\nplant_io = [\"tcp=a:1\"]");
+        assert!(
+            real.contains("has no sensors that a simulated field reaches"),
+            "{real}"
+        );
+        let added = "problem = \"heat-1d\"\nstandalone = true\n[[add]]\nat = 0.5\nplace = [0.5]";
+        assert!(refused(added).contains("others come on the way"));
+    }
+}
