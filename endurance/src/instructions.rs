@@ -19,18 +19,18 @@ use std::{
 };
 use trust::Manifest;
 
-use crate::{peer, policies};
+use crate::{by_itself, peer, policies};
 use endurance::observations::{Blob, Scene};
 
 /// Each instruction takes 2^10 ns of emulated time, so that the node's clock, which ticks every
 /// microsecond, resolves single ones.
-const SHIFT: u8 = 10;
-const INSTRUCTIONS_PER_TICK: f64 = 1000.0 / (1 << SHIFT) as f64;
+pub const SHIFT: u8 = 10;
+pub const INSTRUCTIONS_PER_TICK: f64 = 1000.0 / (1 << SHIFT) as f64;
 
-const STEPS: u32 = 64;
+pub const STEPS: u32 = 64;
 
 /// Longest wait for one step: an emulated core that counts its instructions is slow.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The cycle model. On a Cortex-M4F arithmetic on floats takes 1 cycle and a load 2, a taken branch
 /// 2 to 4 (Technical Reference Manual, sections 3.3 and 7.2); code and weights come from flash
@@ -50,6 +50,9 @@ pub struct Options {
     /// The node's image with keys: what a sealed frame costs is counted too.
     #[arg(long, value_name = "ELF", requires = "keys")]
     keyed: Option<PathBuf>,
+    /// The image that senses and acts by itself: what its step takes is counted too.
+    #[arg(long, value_name = "ELF")]
+    standalone: Option<PathBuf>,
     /// The folder of those keys.
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
@@ -76,6 +79,7 @@ pub fn run(options: &Options) -> Result<()> {
     )?;
     let mut comparable = None;
     let mut frames = Vec::new();
+    let mut alone = Vec::new();
     for path in policies {
         let as_it_is = Blob::read(&path)?;
         let quantised = match as_it_is.policy()?.header().network.encoding {
@@ -94,6 +98,12 @@ pub fn run(options: &Options) -> Result<()> {
             {
                 let sealed = measure(image, &blob, Some(keys))?.frames;
                 frames.push((path.clone(), instructions, plain, sealed));
+            }
+            if let Some(image) = &options.standalone
+                && policy.header().network.encoding == Encoding::F32
+                && let Some(by_itself) = by_itself::measure(image, &blob)?
+            {
+                alone.push((path.clone(), instructions + plain, by_itself));
             }
             let encoding = policy.header().network.encoding;
             say!(
@@ -118,6 +128,9 @@ pub fn run(options: &Options) -> Result<()> {
     )?;
     if !frames.is_empty() {
         tell_frames(&frames)?;
+    }
+    if !alone.is_empty() {
+        by_itself::tell(&alone)?;
     }
     match (&options.peer, comparable) {
         (Some(peer), Some((policy, ours))) => compare(peer, &policy, ours),
@@ -216,7 +229,8 @@ fn measure(elf: &Path, blob: &Blob, keys: Option<&PathBuf>) -> Result<Measured> 
     })
 }
 
-fn median(mut counts: Vec<f64>) -> Result<f64> {
+/// That of counts of steps.
+pub fn median(mut counts: Vec<f64>) -> Result<f64> {
     counts.sort_by(f64::total_cmp);
     let middle = counts.get(counts.len() / 2).copied();
     middle.context("no observation was acted on")

@@ -3,6 +3,7 @@
 //! `cargo xtask soak`, `torture`, `firmware run`, `firmware bench` and `firmware c` build the images
 //! and run this.
 
+mod by_itself;
 mod compare;
 mod instructions;
 mod peer;

@@ -109,6 +109,8 @@ pub fn count_instructions(
     let keyed = firmware::build(toolchain, Image::keyed(Board::An386))?;
     count.arg("--keyed").arg(keyed);
     count.arg("--keys").arg(throwaway::folder());
+    count.arg("--standalone");
+    count.arg(firmware::build(toolchain, Image::standalone())?);
     for policy in &options.policy {
         add(&mut count, "--policy", policy)?;
     }
