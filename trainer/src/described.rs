@@ -59,7 +59,7 @@ fn settings(problem: &Problem, kit: &Kit) -> Settings {
     let steps = training.steps.unwrap_or(600);
     let batch = training.batch.unwrap_or(32);
     Settings {
-        gains: [1.0 / scale; 3],
+        gains: [1.0, f64::from(training.slopes.unwrap_or(true)), 1.0].map(|gain| gain / scale),
         memory: training.memory.unwrap_or(2),
         rests: training.rests,
         weights: Box::leak(weights.into_boxed_slice()),

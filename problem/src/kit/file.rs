@@ -507,6 +507,9 @@ pub struct Training {
     /// Whether agents do nothing where there is nothing to do.
     #[serde(default)]
     pub rests: bool,
+    /// Whether agents on a line look at slopes too, unless said otherwise. A node that senses by itself has
+    /// nothing to tell them from where its sensors end.
+    pub slopes: Option<bool>,
     /// Highest learning rate.
     pub rate: Option<f64>,
     /// Control steps per episode.
