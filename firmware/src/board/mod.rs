@@ -9,10 +9,17 @@ mod mishap;
 #[cfg(all(feature = "standalone", not(feature = "mps2-an386")))]
 compile_error!("no sensors are known of this board: `standalone` goes with `mps2-an386`");
 
+#[cfg(feature = "emulated")]
+mod log;
+#[cfg(feature = "emulated")]
+mod played_flash;
+#[cfg(feature = "emulated")]
+mod register;
+#[cfg(feature = "emulated")]
+mod reported;
+
 #[cfg(feature = "mps2")]
 mod cmsdk;
-#[cfg(feature = "mps2")]
-mod log;
 #[cfg(feature = "mps2")]
 mod mps2;
 #[cfg(feature = "mps2")]
@@ -59,6 +66,12 @@ const RECEIVE_BUFFER: usize = 2048;
 /// A whole report.
 #[cfg(feature = "silicon")]
 const TRANSMIT_BUFFER: usize = firmware::link::REPORT_FRAME;
+
+/// How long an emulated board's watchdog waits. Emulated time runs with the host's, which may have
+/// better things to do than emulating us, or makes this a core of a million instructions a second in
+/// order to count them: a real board's watchdog need not be so patient.
+#[cfg(feature = "emulated")]
+const WATCHDOG_SECONDS: u32 = 8;
 
 /// How long a real board's watchdog waits: an STM32F4 takes up to 2 s to erase a sector, during
 /// which nothing else happens, and its watchdog's clock may be half as fast again as it should.
