@@ -3,13 +3,14 @@
 use std::{env, fs, path::PathBuf};
 
 /// The boards: each is a feature, and a file of `memory/`, in their own spellings.
-const BOARDS: [&str; 6] = [
+const BOARDS: [&str; 7] = [
     "mps2_an386",
     "mps2_an500",
     "mps2_an505",
     "nucleo_f446re",
     "nrf52840_dk",
     "pico2",
+    "virt_rv32",
 ];
 
 fn main() {

@@ -7,7 +7,7 @@ use agent_core::{
 use anyhow::{Result, bail};
 use artifacts::say;
 use clap::{Args, value_parser};
-use node_link::{BoardOptions, EmulatedBoard, Session, device_log::Decoder};
+use node_link::{BoardOptions, EmulatedBoard, Machine, Session, device_log::Decoder};
 use std::{path::PathBuf, time::Duration};
 
 use endurance::observations::{Blob, Scene};
@@ -21,6 +21,9 @@ const MOST_OBSERVATIONS: i64 = 1_000_000;
 /// What to run, and on what.
 #[derive(Args)]
 pub struct Options {
+    /// The emulated board.
+    #[arg(long, value_name = "NAME", default_value = "mps2-an386")]
+    machine: Machine,
     /// The node's image.
     #[arg(long, value_name = "ELF")]
     image: PathBuf,
@@ -39,7 +42,10 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<()> {
     let blob = Blob::read(&options.policy)?;
     blob.policy()?; // before anything is started
-    let (board, mut node) = EmulatedBoard::start(&BoardOptions::new(&options.image))?;
+    let (board, mut node) = EmulatedBoard::start(&BoardOptions {
+        machine: options.machine,
+        ..BoardOptions::new(&options.image)
+    })?;
     let outcome = compare(&mut node, &blob, options.observations);
     // Also, and above all, when something went wrong.
     if options.log {

@@ -9,6 +9,8 @@ use defmt_rtt as _;
 mod board;
 
 use board::{Board, Input};
+#[cfg(feature = "virt-rv32")]
+use embassy_executor::Executor;
 use embassy_executor::task;
 use firmware::{
     link::{Receiver, Sender},
@@ -16,6 +18,7 @@ use firmware::{
 };
 use static_cell::StaticCell;
 
+#[cfg(feature = "cortex")]
 #[cortex_m_rt::entry]
 fn main() -> ! {
     if let Some((spawner, board)) = board::start() {
@@ -27,6 +30,21 @@ fn main() -> ! {
     loop {
         cortex_m::asm::wfi();
     }
+}
+
+/// No interrupt here is made for software: the node's task runs where all others interrupt it.
+#[cfg(feature = "virt-rv32")]
+#[riscv_rt::entry]
+fn main() -> ! {
+    static EXECUTOR: StaticCell<Executor> = StaticCell::new();
+    // SAFETY: once, and first.
+    let board = unsafe { board::start() };
+    EXECUTOR
+        .init(Executor::new())
+        .run(|spawner| match node(board) {
+            Ok(task) => spawner.spawn(task),
+            Err(_) => defmt::error!("no room for the node's task"),
+        })
 }
 
 #[task]

@@ -8,6 +8,7 @@ use std::{
     os::unix::net::{UnixListener, UnixStream},
     path::{Path, PathBuf},
     process::{Child, Command as Process, Stdio},
+    str::FromStr,
     thread,
     time::{Duration, Instant},
 };
@@ -24,7 +25,7 @@ use crate::{
     stream::{REOPEN_PATIENCE, Stream},
 };
 
-/// The emulator's program.
+/// The emulator's program for boards with a core of Arm's.
 pub const PROGRAM: &str = "qemu-system-arm";
 
 /// Longest wait for a board to come up. Generous: on a busy machine a board is slow, and a run
@@ -34,7 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest wait for the emulator itself to do as it is told.
 const MONITOR_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The memory that the emulated boards have for flash.
+/// The memory that the emulated boards have for flash. The other half of what `virt` has is lost with the
+/// power.
 const FLASH: u64 = 16 << 20;
 
 /// As much of it as reads like flash that was never written: more than any image uses.
@@ -46,9 +48,11 @@ const ERASED: usize = 1 << 20;
 pub enum BoardError {
     /// There is no emulator on this machine.
     #[error(
-        "cannot start {PROGRAM} ({0}): install it, on Debian with `apt-get install qemu-system-arm`"
+        "cannot start {program} ({1}): install it, on Debian with `apt-get install {package}`",
+        program = .0.program(),
+        package = .0.package()
     )]
-    NotInstalled(io::Error),
+    NotInstalled(Machine, io::Error),
     /// There is no image.
     #[error("there is no image {}: build it with `cargo xtask firmware build`", .0.display())]
     NoImage(PathBuf),
@@ -91,21 +95,94 @@ pub enum Machine {
     An500,
     /// Arm MPS2+ with a Cortex-M33.
     An505,
+    /// QEMU's virtual machine with an RV32IMAC, a core of RISC-V without floats.
+    VirtRv32,
 }
 
 impl Machine {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::An386, Self::An500, Self::An505];
+    pub const ALL: [Self; 4] = [Self::An386, Self::An500, Self::An505, Self::VirtRv32];
 
-    /// Its name, in the emulator and in reports.
+    /// Its name, in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::An386 => "mps2-an386",
             Self::An500 => "mps2-an500",
             Self::An505 => "mps2-an505",
+            Self::VirtRv32 => "virt-rv32",
+        }
+    }
+
+    /// The emulator's program.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::An386 | Self::An500 | Self::An505 => PROGRAM,
+            Self::VirtRv32 => "qemu-system-riscv32",
+        }
+    }
+
+    /// The package of Debian's that has it.
+    fn package(self) -> &'static str {
+        match self {
+            Self::An386 | Self::An500 | Self::An505 => "qemu-system-arm",
+            Self::VirtRv32 => "qemu-system-misc",
+        }
+    }
+
+    /// Tells the emulator what to be, with `-object …,id=flash` for its memory, and the image.
+    fn select(self, qemu: &mut Process, image: &Path) {
+        match self {
+            Self::An386 | Self::An500 | Self::An505 => qemu
+                .arg("-machine")
+                .arg(format!("{},memory-backend=flash", self.name()))
+                .arg("-kernel")
+                .arg(image),
+            // The core without what rv32imac has not: an image that used it would fault. Where it starts
+            // is in the image, which is loaded again at each reset.
+            Self::VirtRv32 => qemu
+                .args(["-machine", "virt,memory-backend=flash", "-bios", "none"])
+                .args(["-cpu", "rv32,f=off,d=off"])
+                .args(["-m", &format!("{}M", self.memory() >> 20)])
+                .args(["-device", "i6300esb,addr=2"])
+                .arg("-device")
+                .arg(format!("loader,cpu-num=0,file={}", escaped(image))),
+        };
+    }
+
+    /// What takes the log: UART1, or where there is none, one in a slot.
+    fn log(self) -> [&'static str; 2] {
+        match self {
+            Self::An386 | Self::An500 | Self::An505 => ["-serial", "chardev:log"],
+            Self::VirtRv32 => ["-device", "pci-serial,chardev=log,addr=1"],
+        }
+    }
+
+    /// Bytes of memory that the emulator keeps in a file.
+    fn memory(self) -> u64 {
+        match self {
+            Self::An386 | Self::An500 | Self::An505 => FLASH,
+            Self::VirtRv32 => 2 * FLASH,
         }
     }
 }
+
+impl FromStr for Machine {
+    type Err = UnknownMachine;
+
+    fn from_str(name: &str) -> Result<Self, UnknownMachine> {
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|machine| machine.name() == name);
+        found.ok_or_else(|| UnknownMachine(name.to_owned()))
+    }
+}
+
+/// A name that no emulated board has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no emulated board '{0}': there are {known}",
+    known = Machine::ALL.map(Machine::name).join(", ")
+)]
+pub struct UnknownMachine(String);
 
 /// How the emulated core's clock runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -490,32 +567,41 @@ fn make_flash(path: &Path) -> io::Result<()> {
     file.set_len(FLASH)
 }
 
+/// What is no flash in the file was memory of the process before, and is as empty as after a power cut.
+fn lose_power(flash: &Path, machine: Machine) -> io::Result<()> {
+    if machine.memory() == FLASH {
+        return Ok(());
+    }
+    let file = fs::File::options().write(true).open(flash)?;
+    file.set_len(FLASH)?;
+    file.set_len(machine.memory())
+}
+
 fn boot(options: &BoardOptions, flash: &Path, folder: &Path) -> Result<Child, BoardError> {
     let file = |name: &str| -> String { escaped(&folder.join(name)) };
-    is_installed().map_err(BoardError::NotInstalled)?;
-    let mut qemu = leash::command(PROGRAM, folder);
+    let machine = options.machine;
+    is_installed(machine).map_err(|error| BoardError::NotInstalled(machine, error))?;
+    lose_power(flash, machine)?;
+    let mut qemu = leash::command(machine.program(), folder);
     qemu.args(["-nodefaults", "-display", "none"])
         .arg("-object")
         .arg(format!(
-            "memory-backend-file,id=flash,share=on,size={FLASH},mem-path={}",
+            "memory-backend-file,id=flash,share=on,size={},mem-path={}",
+            machine.memory(),
             escaped(flash)
         ))
-        .arg("-machine")
-        .arg(format!("{},memory-backend=flash", options.machine.name()))
         // UART0. Multiplexed only for the buffer this gives it: bytes then reach the core 32 at a
         // time instead of one per turn of the emulator's main loop, which doubles the speed of the
         // line. No byte value may be an escape character.
         .arg("-chardev")
         .arg(format!("socket,id=link,mux=on,path={}", file(LINK)))
         .args(["-echr", "256", "-serial", "chardev:link"])
-        // UART1.
         .arg("-chardev")
         .arg(format!("file,id=log,append=on,path={}", file(LOG)))
-        .args(["-serial", "chardev:log"])
+        .args(machine.log())
         .arg("-qmp")
-        .arg(format!("unix:{},server=on,wait=off", file(MONITOR)))
-        .arg("-kernel")
-        .arg(&options.image);
+        .arg(format!("unix:{},server=on,wait=off", file(MONITOR)));
+    machine.select(&mut qemu, &options.image);
     for k in 0..options.thermometers.min(THERMOMETERS) {
         let address = 0x48 + k;
         qemu.args([
@@ -532,8 +618,8 @@ fn boot(options: &BoardOptions, flash: &Path, folder: &Path) -> Result<Child, Bo
 }
 
 /// An error if the emulator cannot be started at all.
-fn is_installed() -> io::Result<()> {
-    let mut asked = Process::new(PROGRAM);
+fn is_installed(machine: Machine) -> io::Result<()> {
+    let mut asked = Process::new(machine.program());
     asked.arg("--version").stdin(Stdio::null());
     asked.stdout(Stdio::null()).stderr(Stdio::null());
     asked.status().map(drop)

@@ -34,7 +34,9 @@ mod offer;
 mod plain_text;
 mod stream;
 
-pub use emulated::{BoardError, BoardOptions, Clock, EmulatedBoard, Machine, Set};
+pub use emulated::{
+    BoardError, BoardOptions, Clock, EmulatedBoard, Machine, Set, UnknownMachine,
+};
 pub use offer::{Offer, PlaceOffer};
 pub use plain_text::plain;
 pub use session::{LinkCounters, NodeConduct, NodeStatus, Session, SessionError, UploadLimit};

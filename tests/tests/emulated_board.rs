@@ -1,6 +1,6 @@
 //! The real firmware images in emulated boards against the same agent on the host, bit for bit.
 //! `cargo xtask test` builds the images and names them in `FIRMWARE_ELF` (Cortex-M4F),
-//! `FIRMWARE_ELF_AN500` (Cortex-M7) and `FIRMWARE_ELF_AN505` (Cortex-M33).
+//! `FIRMWARE_ELF_AN500` (Cortex-M7), `FIRMWARE_ELF_AN505` (Cortex-M33) and `FIRMWARE_ELF_RV32` (RISC-V).
 
 use agent_core::agent::{Action, AgentState, Mode};
 use agent_core::message::{Command, Observation, Overview, Patch, Report, Samples, Span};
@@ -145,13 +145,15 @@ fn all_policies_give_the_same_bits_on_the_board_and_on_the_host() {
     );
 }
 
-/// A Cortex-M7 runs the M4F's instructions; a Cortex-M33 runs portable code, the host's. So a few
+/// A Cortex-M7 runs the M4F's instructions; a Cortex-M33 runs portable code, the host's; a core of RISC-V
+/// without floats runs the same, and each operation on floats in integers. So a few
 /// patches of each policy will do: together 800, of which one in twenty comes late.
 #[test]
 fn the_other_cores_give_the_same_bits_too() {
     for (machine, variable) in [
         (Machine::An500, "FIRMWARE_ELF_AN500"),
         (Machine::An505, "FIRMWARE_ELF_AN505"),
+        (Machine::VirtRv32, "FIRMWARE_ELF_RV32"),
     ] {
         let Some((_board, mut node)) = boot(machine, variable) else {
             return;

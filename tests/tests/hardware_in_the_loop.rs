@@ -110,7 +110,8 @@ fn events(rig: &Rig, node: usize) -> String {
 #[test]
 fn eight_boards_do_what_eight_agents_of_this_process_do_bit_for_bit() {
     let Some(images) = images() else { return };
-    let scenario = scenario(&["qemu=8"], &[]);
+    // Cores of both families.
+    let scenario = scenario(&["qemu=6", "qemu=2:virt-rv32"], &[]);
     let team = scenario.team(&problem::Problems::published()).unwrap();
     assert_eq!((team.agents, team.steps), (8, 300));
     let rig = rig(&team, images, PATIENCE);

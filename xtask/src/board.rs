@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use std::process::Command;
 
 use crate::{
-    setup::{TARGET, TARGET_M33},
+    setup::{TARGET, TARGET_M33, TARGET_RV32},
     throwaway,
 };
 
@@ -21,6 +21,9 @@ pub enum Board {
     /// Arm MPS2+ with a Cortex-M33, emulated
     #[value(name = "mps2-an505")]
     An505,
+    /// QEMU's virtual machine with an RV32IMAC, emulated
+    #[value(name = "virt-rv32")]
+    VirtRv32,
     /// ST Nucleo with an STM32F446RE
     #[value(name = "nucleo-f446re")]
     NucleoF446re,
@@ -34,21 +37,23 @@ pub enum Board {
 
 impl Board {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::An386,
         Self::An500,
         Self::An505,
+        Self::VirtRv32,
         Self::NucleoF446re,
         Self::Nrf52840Dk,
         Self::Pico2,
     ];
 
     /// Those that tests can run.
-    pub const EMULATED: [Self; 3] = [Self::An386, Self::An500, Self::An505];
+    pub const EMULATED: [Self; 4] = [Self::An386, Self::An500, Self::An505, Self::VirtRv32];
 
-    /// One of each kind: the emulated ones differ in a table of addresses. All of them are built.
-    pub const KINDS: [Self; 4] = [
+    /// One of each kind: Arm's emulated ones differ in a table of addresses. All of them are built.
+    pub const KINDS: [Self; 5] = [
         Self::An386,
+        Self::VirtRv32,
         Self::NucleoF446re,
         Self::Nrf52840Dk,
         Self::Pico2,
@@ -60,6 +65,7 @@ impl Board {
             Self::An386 => "mps2-an386",
             Self::An500 => "mps2-an500",
             Self::An505 => "mps2-an505",
+            Self::VirtRv32 => "virt-rv32",
             Self::NucleoF446re => "nucleo-f446re",
             Self::Nrf52840Dk => "nrf52840-dk",
             Self::Pico2 => "pico2",
@@ -71,13 +77,14 @@ impl Board {
         match self {
             Self::An386 | Self::An500 | Self::NucleoF446re | Self::Nrf52840Dk => TARGET,
             Self::An505 | Self::Pico2 => TARGET_M33,
+            Self::VirtRv32 => TARGET_RV32,
         }
     }
 
     /// Its chip, as probe-rs calls it; none if it is emulated.
     pub fn chip(self) -> Option<&'static str> {
         match self {
-            Self::An386 | Self::An500 | Self::An505 => None,
+            Self::An386 | Self::An500 | Self::An505 | Self::VirtRv32 => None,
             Self::NucleoF446re => Some("STM32F446RETx"),
             Self::Nrf52840Dk => Some("nRF52840_xxAA"),
             Self::Pico2 => Some("RP235x"),
@@ -160,6 +167,8 @@ impl Image {
             (Board::An500, Kind::Provoked) => Some("FIRMWARE_ELF_AN500_PROVOKE"),
             (Board::An505, Kind::Plain) => Some("FIRMWARE_ELF_AN505"),
             (Board::An505, Kind::Provoked) => Some("FIRMWARE_ELF_AN505_PROVOKE"),
+            (Board::VirtRv32, Kind::Plain) => Some("FIRMWARE_ELF_RV32"),
+            (Board::VirtRv32, Kind::Provoked) => Some("FIRMWARE_ELF_RV32_PROVOKE"),
             _ => None,
         }
     }
@@ -180,4 +189,10 @@ impl Image {
             .args(["--profile", "firmware", "--features", &features]);
         Ok(())
     }
+}
+
+/// The images that are measured: those that have everything on, and the one that senses by itself.
+pub fn complete() -> impl Iterator<Item = Image> {
+    let keyed = Board::ALL.into_iter().map(Image::keyed);
+    keyed.chain([Image::standalone()])
 }

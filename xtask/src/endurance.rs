@@ -42,6 +42,9 @@ pub struct Options {
 /// How a policy is run on the emulated board.
 #[derive(Args)]
 pub struct Comparison {
+    /// The emulated board's name.
+    #[arg(long, value_name = "NAME", default_value = "mps2-an386")]
+    pub board: Board,
     /// The policy blob.
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
@@ -85,6 +88,7 @@ pub fn torture(build: Build, options: &Options, image: &Path) -> Result<()> {
 /// The same policy and observations on an emulated board and on the host.
 pub fn compare(build: Build, options: &Comparison, image: &Path) -> Result<()> {
     let mut compare = endurance(build, "compare")?;
+    compare.args(["--machine", options.board.name()]);
     compare.arg("--image").arg(image);
     add(&mut compare, "--policy", &options.policy)?;
     if let Some(observations) = options.observations {

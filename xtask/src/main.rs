@@ -33,13 +33,13 @@ mod stages;
 mod throwaway;
 mod web;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use std::{
     path::PathBuf,
     process::{Command, ExitCode},
 };
 
-use board::{Board, Image};
+use board::{Board, Image, complete};
 use clap::{Parser, Subcommand, ValueEnum};
 use endurance::Place;
 use programs::Build;
@@ -165,7 +165,11 @@ enum Firmware {
     Run(endurance::Comparison),
     /// Flash, RAM and stack of every image against their budget, and agent-core alone against its
     /// own.
-    Size,
+    Size {
+        /// The board's name: its image alone, without agent-core's. Or `all`.
+        #[arg(long, value_name = "NAME", default_value = "all", value_parser = boards)]
+        board: Boards,
+    },
     /// agent-core as a static library for C, small and fast: link the example in C with it, which
     /// only a library that cannot panic does, boot it in the emulator, and compare its actions bit
     /// for bit with those of the same agent on the host.
@@ -272,15 +276,23 @@ fn firmware(task: Firmware, build: Build) -> anyhow::Result<()> {
             )
         }
         Firmware::Run(comparison) => {
-            let elf = image()?;
+            let board = comparison.board;
+            ensure!(
+                Board::EMULATED.contains(&board),
+                "{} is not emulated: `cargo xtask firmware flash`",
+                board.name()
+            );
+            let elf = firmware::build(&toolchain, Image::of(board))?;
             setup::emulator()?;
             endurance::compare(build, &comparison, &elf)
         }
-        Firmware::Size => {
-            let images = Board::ALL.into_iter().map(Image::keyed);
-            let images = images.chain([Image::standalone()]);
+        Firmware::Size { board } => {
+            let images = complete().filter(|image| board.0.contains(&image.board));
             let built = images.map(|image| Ok((image, firmware::build(&toolchain, image)?)));
             size::check_images(&built.collect::<anyhow::Result<Vec<_>>>()?)?;
+            if board.0.len() < Board::ALL.len() {
+                return Ok(());
+            }
             setup::c_compiler()?;
             size::check_library(&toolchain)
         }

@@ -20,14 +20,21 @@ pub const TARGET: &str = "thumbv7em-none-eabihf";
 /// What a Cortex-M33 is called.
 pub const TARGET_M33: &str = "thumbv8m.main-none-eabihf";
 
+/// What a core of RISC-V without floats is called.
+pub const TARGET_RV32: &str = "riscv32imac-unknown-none-elf";
+
+/// All of them.
+const TARGETS: [&str; 3] = [TARGET, TARGET_M33, TARGET_RV32];
+
 /// What a browser's machine is called.
 pub const TARGET_WASM: &str = "wasm32-unknown-unknown";
 
 /// The C compiler for it. No C library is needed.
 pub const C_COMPILER: &str = "arm-none-eabi-gcc";
 
-/// The emulator of the nodes' boards.
-const EMULATOR: &str = "qemu-system-arm";
+/// The emulators of the nodes' boards, and the packages of Debian's that have them.
+const EMULATORS: [&str; 2] = ["qemu-system-arm", "qemu-system-riscv32"];
+const EMULATOR_PACKAGES: [&str; 2] = ["qemu-system-arm", "qemu-system-misc"];
 
 /// A rustc that carries no library for the target but can compile it from source.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
@@ -79,6 +86,7 @@ impl Toolchain {
                     .env("RUSTC_BOOTSTRAP", "1")
                     .env("CARGO_TARGET_THUMBV7EM_NONE_EABIHF_LINKER", linker)
                     .env("CARGO_TARGET_THUMBV8M_MAIN_NONE_EABIHF_LINKER", linker)
+                    .env("CARGO_TARGET_RISCV32IMAC_UNKNOWN_NONE_ELF_LINKER", linker)
                     // Left by the cargo that runs us, and meant for its own compiler.
                     .env_remove("LD_LIBRARY_PATH")
                     .env_remove("RUSTUP_TOOLCHAIN")
@@ -96,9 +104,10 @@ pub fn toolchain() -> Result<Toolchain> {
     if let Some(found) = find_toolchain() {
         return Ok(found);
     }
-    say!("no compiler for {TARGET} and {TARGET_M33} yet: asking rustup for the targets");
+    let targets = TARGETS.join(" ");
+    say!("not every compiler for {targets} yet: asking rustup for the targets");
     let mut rustup = Command::new("rustup");
-    rustup.args(["target", "add", TARGET, TARGET_M33]);
+    rustup.args(["target", "add"]).args(TARGETS);
     if succeeds_within(&mut rustup, Duration::from_secs(120))
         && let Some(found) = find_toolchain()
     {
@@ -110,8 +119,8 @@ pub fn toolchain() -> Result<Toolchain> {
     }
     apt_install(&packages, || find_toolchain().is_some()).with_context(|| {
         format!(
-            "no compiler for {TARGET} and {TARGET_M33}: run `rustup target add {TARGET} \
-             {TARGET_M33}`, or on Debian `apt-get install {}` (version {OLDEST} or newer)",
+            "not every compiler for the nodes' cores: run `rustup target add {targets}`, or on Debian \
+             `apt-get install {}` (version {OLDEST} or newer)",
             packages.join(" ")
         )
     })?;
@@ -139,7 +148,7 @@ pub fn wasm_target() -> Result<()> {
 }
 
 fn find_toolchain() -> Option<Toolchain> {
-    if has_target(TARGET) && has_target(TARGET_M33) {
+    if TARGETS.into_iter().all(has_target) {
         return Some(Toolchain::Current);
     }
     let debian = Path::new(DEBIAN_RUSTC);
@@ -195,14 +204,22 @@ fn on_path(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Finds the emulator, or installs it.
+/// Finds the emulators, or installs them.
 pub fn emulator() -> Result<()> {
-    let found = || on_path(EMULATOR).is_some();
+    let found = || {
+        EMULATORS
+            .into_iter()
+            .all(|program| on_path(program).is_some())
+    };
     if found() {
         return Ok(());
     }
-    apt_install(&["qemu-system-arm"], found).with_context(|| {
-        format!("no {EMULATOR} on the path: on Debian run `apt-get install qemu-system-arm`")
+    apt_install(&EMULATOR_PACKAGES, found).with_context(|| {
+        format!(
+            "no {} on the path: on Debian run `apt-get install {}`",
+            EMULATORS.join(" or "),
+            EMULATOR_PACKAGES.join(" ")
+        )
     })
 }
 

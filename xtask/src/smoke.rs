@@ -147,6 +147,13 @@ const COMMANDS: &[(&str, Smoke)] = &[
     ),
     ("cargo xtask firmware flash --board pico2", Needs("a board")),
     (
+        "cargo xtask firmware run --board virt-rv32 --policy FILE",
+        OnBoard(
+            "cargo xtask firmware run --board virt-rv32 --policy policies/heat-1d.policy \
+             --observations 4",
+        ),
+    ),
+    (
         "cargo xtask firmware run --policy FILE --log",
         OnBoard("cargo xtask firmware run --policy policies/ks-1d.policy --observations 4 --log"),
     ),

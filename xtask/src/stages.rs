@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::{
-    board::{Board, Image},
+    board::{Board, Image, complete},
     c_library, c_packages, cluster,
     command::{held, say, succeed},
     dependencies,
@@ -431,12 +431,6 @@ fn tested() -> impl Iterator<Item = Image> {
     Board::EMULATED
         .into_iter()
         .flat_map(|board| [Image::of(board), Image::provoked(board)])
-}
-
-/// The images that are measured: those that have everything on, and the one that senses by itself.
-fn complete() -> impl Iterator<Item = Image> {
-    let keyed = Board::ALL.into_iter().map(Image::keyed);
-    keyed.chain([Image::standalone()])
 }
 
 /// Builds and measures every image; returns those that tests run.

@@ -69,12 +69,6 @@ impl Boards {
     }
 }
 
-fn by_name(name: &str) -> Option<Machine> {
-    Machine::ALL
-        .into_iter()
-        .find(|machine| machine.name() == name)
-}
-
 /// Why a text names no boards.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -93,7 +87,7 @@ impl FromStr for Boards {
             Some(match kind.parse().ok()? {
                 LinkKind::Qemu => {
                     let (count, machine) = match rest.split_once(':') {
-                        Some((count, machine)) => (count, by_name(machine)?),
+                        Some((count, machine)) => (count, machine.parse().ok()?),
                         None => (rest, Machine::An386),
                     };
                     let count = count
@@ -164,6 +158,7 @@ mod tests {
             "qemu=6",
             "qemu=1024",
             "qemu=2:mps2-an505",
+            "qemu=2:virt-rv32",
             "serial=/dev/ttyACM0",
             "serial=/dev/ttyACM0@115200",
             "tcp=localhost:4000",

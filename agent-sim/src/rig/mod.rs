@@ -539,7 +539,7 @@ fn reach(place: &Place, setup: &Setup, index: usize) -> Result<Reached, String> 
                 // For images that sense by themselves; others never look.
                 thermometers: match machine {
                     Machine::An386 => THERMOMETERS,
-                    Machine::An500 | Machine::An505 => 0,
+                    Machine::An500 | Machine::An505 | Machine::VirtRv32 => 0,
                 },
             })
             .map_err(|error| said(&error))?;

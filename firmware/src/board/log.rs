@@ -8,7 +8,10 @@ use core::cell::{Cell, RefCell};
 use critical_section::{CriticalSection, Mutex, RestoreState};
 use defmt::Encoder;
 
+#[cfg(feature = "mps2")]
 use super::cmsdk::uart::Registers;
+#[cfg(feature = "virt-rv32")]
+use super::virt::ns16550::Registers;
 
 static PORT: Mutex<Cell<Option<Registers>>> = Mutex::new(Cell::new(None));
 static ENCODER: Mutex<RefCell<Encoder>> = Mutex::new(RefCell::new(Encoder::new()));

@@ -15,7 +15,8 @@ use agent_core::message::{History, ResetCause};
 use firmware::black_box::BlackBox;
 use static_cell::StaticCell;
 
-#[path = "mishap/cortex_m.rs"]
+#[cfg_attr(feature = "cortex", path = "mishap/cortex_m.rs")]
+#[cfg_attr(feature = "virt-rv32", path = "mishap/riscv.rs")]
 mod handlers;
 
 pub use handlers::Core;

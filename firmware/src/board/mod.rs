@@ -25,6 +25,13 @@ mod mps2;
 #[cfg(feature = "mps2")]
 pub use mps2::{Input, NodeHardware, Output, start};
 
+#[cfg(feature = "virt-rv32")]
+mod virt;
+#[cfg(feature = "virt-rv32")]
+mod virt_rv32;
+#[cfg(feature = "virt-rv32")]
+pub use virt_rv32::{Input, NodeHardware, Output, start};
+
 #[cfg(feature = "silicon")]
 mod lamp;
 #[cfg(feature = "silicon")]

@@ -1,5 +1,5 @@
 //! The actuator of an emulated board, on which there is nothing to move: the host that simulates the
-//! field takes actions from the reports. Where the node acts by itself, two words of the memory that plays
+//! field takes actions from the reports. Where the node acts by itself, three words of the memory that plays
 //! flash are the registers of a converter, which the emulator can share with whoever plays the plant.
 
 #[cfg(feature = "standalone")]

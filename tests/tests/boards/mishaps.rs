@@ -94,11 +94,17 @@ fn every_mishap(machine: Machine, variable: &str) {
         faults: 0,
     };
     assert_eq!(node.status(PATIENCE).unwrap().history, history);
+    // What its watchdog has to say, and what the log then ends with: where there is no warning before the
+    // reset, the words before it stay.
+    let [bitten, last_words] = match machine {
+        Machine::VirtRv32 => ["fault at pc ", "last words: fault"],
+        _ => ["watchdog at pc ", "last words: watchdog"],
+    };
     for (mishap, words) in [
         (Mishap::Panic, "panic at firmware/src/board/mishap.rs:"),
         (Mishap::StackOverflow, "stack overflow"),
         (Mishap::Fault, "fault at pc "),
-        (Mishap::Hang, "watchdog at pc "),
+        (Mishap::Hang, bitten),
         // And again, from a state that has seen all of it.
         (Mishap::StackOverflow, "stack overflow"),
     ] {
@@ -129,7 +135,7 @@ fn every_mishap(machine: Machine, variable: &str) {
     // The bad address that was read is told, and the panic was logged before the reset.
     let log = Decoder::new(&board.options().image).unwrap();
     let log = log.lines(&board.log().unwrap());
-    for told in ["address 0xb0000000", ": provoked", "last words: watchdog"] {
+    for told in ["address 0xb0000000", ": provoked", last_words] {
         assert!(log.iter().any(|line| line.contains(told)), "{log:#?}");
     }
 }
@@ -150,11 +156,17 @@ fn every_mishap_of_a_cortex_m33_ends_in_a_restart_that_knows_why() {
 }
 
 #[test]
+fn every_mishap_of_a_risc_v_core_ends_in_a_restart_that_knows_why() {
+    every_mishap(Machine::VirtRv32, "FIRMWARE_ELF_RV32_PROVOKE");
+}
+
+#[test]
 fn a_node_tells_a_reset_pin_from_a_command_and_from_power_that_was_gone() {
     for (machine, variable) in [
         (Machine::An386, "FIRMWARE_ELF"),
         (Machine::An500, "FIRMWARE_ELF_AN500"),
         (Machine::An505, "FIRMWARE_ELF_AN505"),
+        (Machine::VirtRv32, "FIRMWARE_ELF_RV32"),
     ] {
         let Some((mut board, mut node)) = start(machine, variable) else {
             return;
