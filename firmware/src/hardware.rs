@@ -71,9 +71,26 @@ pub trait Watchdog {
 
 /// What carries out an agent's actions: the board's actuator, or a host that is only told.
 pub trait Actuator {
+    /// From now on actions are of a policy that asks for at most so much force either way; 0 if it asks for
+    /// none.
+    fn limit(&mut self, _force: f32) {}
+
     /// Does `action` from now on. Called after each control step, and between two observations
     /// when the agent holds or fails safe on its own.
     fn apply(&mut self, action: &Action);
+}
+
+/// Two of which each does its part.
+impl<A: Actuator, B: Actuator> Actuator for (A, B) {
+    fn limit(&mut self, force: f32) {
+        self.0.limit(force);
+        self.1.limit(force);
+    }
+
+    fn apply(&mut self, action: &Action) {
+        self.0.apply(action);
+        self.1.apply(action);
+    }
 }
 
 /// What reads the field where the node is.

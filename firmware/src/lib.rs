@@ -14,7 +14,7 @@
 //!
 //! Whom a node obeys and whose policies it runs is said by its [`keys`].
 //!
-//! [`tmp105`] are sensors that boards may have.
+//! [`tmp105`] are sensors that boards may have, read [`aside`], and [`pulse_width`] is an actuator.
 //!
 //! A board (in the binary, under `board/`) brings the [`hardware`] and starts [`node::run`]; in a
 //! [`black_box`] it keeps what the node is to remember of its end.
@@ -38,6 +38,7 @@ macro_rules! log {
 use host_clock as _;
 
 pub mod admit;
+pub mod aside;
 pub mod black_box;
 pub mod hardware;
 pub mod journal;
@@ -49,6 +50,7 @@ pub mod node;
     path = "absent/places.rs"
 )]
 pub mod places;
+pub mod pulse_width;
 pub mod sessions;
 #[cfg_attr(
     all(target_os = "none", not(feature = "standalone")),

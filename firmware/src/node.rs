@@ -197,6 +197,10 @@ impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, D, A, N> {
         let slot = self.store.active();
         let mut policy = self.store.load(used);
         self.stand(&policy, places.as_deref());
+        let most = policy
+            .as_ref()
+            .and_then(|policy| policy.header().limits.force);
+        self.pulse.actuator.limit(most.unwrap_or(0.0));
         let mut state = AgentState::new();
         let mut blind: Option<Blind> = None;
         self.pulse.actuator.apply(&Action::none(state.mode()));

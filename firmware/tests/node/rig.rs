@@ -391,11 +391,15 @@ pub fn hello(report: Report<'_>) -> Hello {
     }
 }
 
-/// What the actuator was told, in order, and when.
+/// What the actuator was told, in order, and when; and how much force it was told to expect.
 #[derive(Default)]
-pub struct Told(pub Vec<Action>, pub Vec<Instant>);
+pub struct Told(pub Vec<Action>, pub Vec<Instant>, pub Vec<f32>);
 
 impl Actuator for Told {
+    fn limit(&mut self, force: f32) {
+        self.2.push(force);
+    }
+
     fn apply(&mut self, action: &Action) {
         self.0.push(*action);
         self.1.push(Instant::now());

@@ -27,6 +27,15 @@ fn what_was_taken_runs_at_the_next_start() {
 }
 
 #[test]
+fn an_actuator_is_told_by_which_policys_limit_to_take_its_actions() {
+    let mut rig = Rig::<4, 4096>::new();
+    rig.live(async |host, _| host.upload(&policy()).await);
+    rig.live(async |_, _| ());
+    // No policy, one with a limit of 2, and the same one at the next start.
+    assert_eq!(rig.hardware.actuator.2, [0.0, 2.0, 2.0]);
+}
+
+#[test]
 fn updates_go_to_the_slots_in_turn_and_a_first_step_proves_them() {
     let mut rig = Rig::<1, 16384>::new();
     rig.live(async |host, _| {

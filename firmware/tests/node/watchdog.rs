@@ -100,7 +100,7 @@ fn a_host_that_does_not_read_keeps_nobody_from_failing_safe() {
             .await;
         Timer::after(2 * WRITE_TIMEOUT).await;
     });
-    let Told(actions, when) = &rig.hardware.actuator;
+    let Told(actions, when, _) = &rig.hardware.actuator;
     let last = |mode| actions.iter().rposition(|action| action.mode == mode);
     let (acted, safe) = (last(Mode::Active).unwrap(), last(Mode::FailedSafe).unwrap());
     assert!(when[safe] > when[acted]);
