@@ -50,6 +50,9 @@ impl Board {
     /// Those that tests can run.
     pub const EMULATED: [Self; 4] = [Self::An386, Self::An500, Self::An505, Self::VirtRv32];
 
+    /// Those whose nodes can sense and act by themselves.
+    pub const STANDALONE: [Self; 3] = [Self::An386, Self::Nrf52840Dk, Self::Pico2];
+
     /// One of each kind: Arm's emulated ones differ in a table of addresses. All of them are built.
     pub const KINDS: [Self; 5] = [
         Self::An386,
@@ -128,12 +131,15 @@ impl Image {
         Self { board, kind }
     }
 
-    /// The one that senses and acts by itself, on the board that has sensors.
-    pub fn standalone() -> Self {
-        Self {
-            board: Board::An386,
-            kind: Kind::Standalone,
-        }
+    /// The one that senses and acts by itself, on one of [`Board::STANDALONE`].
+    pub fn standalone(board: Board) -> Self {
+        let kind = Kind::Standalone;
+        Self { board, kind }
+    }
+
+    /// Whether it senses and acts by itself.
+    pub fn is_standalone(self) -> bool {
+        self.kind == Kind::Standalone
     }
 
     /// What it is called where images are measured, keys or not.
@@ -191,8 +197,8 @@ impl Image {
     }
 }
 
-/// The images that are measured: those that have everything on, and the one that senses by itself.
+/// The images that are measured: those that have everything on, and those that sense by themselves.
 pub fn complete() -> impl Iterator<Item = Image> {
     let keyed = Board::ALL.into_iter().map(Image::keyed);
-    keyed.chain([Image::standalone()])
+    keyed.chain(Board::STANDALONE.map(Image::standalone))
 }

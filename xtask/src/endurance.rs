@@ -114,7 +114,7 @@ pub fn count_instructions(
     count.arg("--keyed").arg(keyed);
     count.arg("--keys").arg(throwaway::folder());
     count.arg("--standalone");
-    count.arg(firmware::build(toolchain, Image::standalone())?);
+    count.arg(firmware::build(toolchain, Image::standalone(Board::An386))?);
     for policy in &options.policy {
         add(&mut count, "--policy", policy)?;
     }

@@ -150,8 +150,8 @@ enum Firmware {
         /// The board's name, or `all`.
         #[arg(long, value_name = "NAME", default_value = "mps2-an386", value_parser = boards)]
         board: Boards,
-        /// The image that senses and acts by itself, for mps2-an386, the board that has sensors.
-        #[arg(long, conflicts_with = "board")]
+        /// The image that senses and acts by itself, for a board that has sensors.
+        #[arg(long)]
         standalone: bool,
     },
     /// Build a real board's image, flash it with probe-rs and show its log.
@@ -255,11 +255,22 @@ fn firmware(task: Firmware, build: Build) -> anyhow::Result<()> {
     let image = || firmware::build(&toolchain, Image::of(Board::An386));
     match task {
         Firmware::Build { board, standalone } => {
-            let images = match standalone {
-                true => vec![Image::standalone()],
-                false => board.0.into_iter().map(Image::of).collect(),
+            let all = board.0.len() == Board::ALL.len();
+            let mut boards = board.0;
+            if standalone {
+                let can = |board: &Board| Board::STANDALONE.contains(board);
+                ensure!(
+                    all || boards.iter().all(can),
+                    "no sensors are known of that board: there are some of {}",
+                    Board::STANDALONE.map(Board::name).join(", ")
+                );
+                boards.retain(can);
+            }
+            let image = match standalone {
+                true => Image::standalone,
+                false => Image::of,
             };
-            for image in images {
+            for image in boards.into_iter().map(image) {
                 let elf = firmware::build(&toolchain, image)?;
                 println!("{}", elf.display());
             }

@@ -240,6 +240,10 @@ const COMMANDS: &[(&str, Smoke)] = &[
     ),
     // docs/deploy.md
     (
+        "cargo xtask firmware build --standalone --board pico2",
+        Stage("firmware for every board"),
+    ),
+    (
         "cargo xtask firmware build --standalone",
         Stage("firmware for every board"),
     ),

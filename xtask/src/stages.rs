@@ -442,8 +442,9 @@ fn images(log: &Log, toolchain: &Toolchain) -> Option<Vec<(Image, PathBuf)>> {
     // the host's code.
     if let Toolchain::Current = toolchain {
         log.stage("firmware lints", || {
-            let mut boards = Board::KINDS.into_iter();
-            boards.try_for_each(|board| firmware::lint(toolchain, Image::of(board)))
+            let fed = Board::KINDS.into_iter().map(Image::of);
+            let mut images = fed.chain(Board::STANDALONE.map(Image::standalone));
+            images.try_for_each(|image| firmware::lint(toolchain, image))
         });
     }
     let build = |image: Image| Ok((image, firmware::build(toolchain, image)?));

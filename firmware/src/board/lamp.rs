@@ -1,7 +1,7 @@
 //! The actuator of a board that has none: a lamp that is lit while the agent is active.
 //!
 //! The host takes the actions from the reports. Whoever has a heater or a valve on a pin drives it
-//! here instead, from [`Action::force`].
+//! here instead, from [`Action::force`], or beside it with [`firmware::pulse_width`].
 
 use agent_core::agent::{Action, Mode};
 use embedded_hal::digital::{OutputPin, PinState};

@@ -36,6 +36,23 @@ impl<F: NorFlash> MappedSlot<F> {
         };
         ([part(0, size), part(size, size)], part(2 * size, journal))
     }
+
+    /// Two sectors for what a node that acts by itself knows of its place, one behind the other.
+    ///
+    /// # Safety
+    /// As of [`Self::slots_and_journal`].
+    #[cfg(feature = "standalone")]
+    pub unsafe fn places(
+        controller: &'static Controller<F>,
+        offset: u32,
+        address: usize,
+    ) -> [Self; 2] {
+        let sector = F::ERASE_SIZE as u32;
+        [0, sector].map(|from| Self {
+            part: BlockingPartition::new(controller, offset + from, sector),
+            address: address + from as usize,
+        })
+    }
 }
 
 impl<F: NorFlash> ErrorType for MappedSlot<F> {

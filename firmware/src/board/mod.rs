@@ -6,8 +6,13 @@
 
 mod mishap;
 
-#[cfg(all(feature = "standalone", not(feature = "mps2-an386")))]
-compile_error!("no sensors are known of this board: `standalone` goes with `mps2-an386`");
+#[cfg(all(
+    feature = "standalone",
+    not(any(feature = "mps2-an386", feature = "nrf52840-dk", feature = "pico2"))
+))]
+compile_error!(
+    "no sensors are known of this board: `standalone` goes with `mps2-an386`, `nrf52840-dk` or `pico2`"
+);
 
 #[cfg(feature = "emulated")]
 mod log;
@@ -36,9 +41,13 @@ pub use virt_rv32::{Input, NodeHardware, Output, start};
 mod lamp;
 #[cfg(feature = "silicon")]
 mod mapped_flash;
+#[cfg(all(feature = "silicon", feature = "standalone"))]
+mod senses;
 
 #[cfg(feature = "nrf52840-dk")]
 mod nrf52840_dk;
+#[cfg(all(feature = "nrf52840-dk", feature = "standalone"))]
+pub use nrf52840_dk::Sensing;
 #[cfg(feature = "nrf52840-dk")]
 pub use nrf52840_dk::{Input, NodeHardware, Output, start};
 
@@ -49,6 +58,8 @@ pub use nucleo_f446re::{Input, NodeHardware, Output, start};
 
 #[cfg(feature = "pico2")]
 mod pico2;
+#[cfg(all(feature = "pico2", feature = "standalone"))]
+pub use pico2::Sensing;
 #[cfg(feature = "pico2")]
 pub use pico2::{Input, NodeHardware, Output, start};
 
@@ -61,6 +72,10 @@ pub struct Board {
     /// Everything else.
     pub hardware: NodeHardware,
 }
+
+/// How often a second an output for an actuator is on: what coils smooth, and nobody hears.
+#[cfg(all(feature = "silicon", feature = "standalone"))]
+const OUTPUT_HZ: u32 = 20_000;
 
 /// The link's speed on real boards: what all their clocks divide to without a rest, and their
 /// debuggers' serial ports can do.

@@ -1,7 +1,8 @@
 //! Nordic's nRF52840-DK: an nRF52840, a Cortex-M4F at 64 MHz.
 //!
 //! UARTE0 (P0.06, P0.08), which the on-board J-Link shows as a serial port, carries the link; the
-//! log goes through the debugger (RTT).
+//! log goes through the debugger (RTT). Where the node acts by itself, thermometers hang on TWIM0 (P0.26,
+//! P0.27), and P1.11 drives what moves the field.
 
 use core::cell::RefCell;
 
@@ -21,11 +22,28 @@ use embassy_nrf::{
     wdt::{self, HaltConfig, WatchdogHandle},
 };
 use embedded_hal::digital::PinState;
+#[cfg(not(feature = "standalone"))]
+use firmware::hardware::NoSensors;
 use firmware::{
     hardware::{Hardware, Watchdog},
     keys::Keys,
 };
 use static_cell::StaticCell;
+#[cfg(feature = "standalone")]
+use {
+    super::{
+        OUTPUT_HZ,
+        senses::{self, Senses},
+    },
+    core::convert::Infallible,
+    embassy_nrf::{
+        peripherals::TWISPI0,
+        pwm::{DutyCycle, Prescaler, SimpleConfig, SimplePwm},
+        twim::{self, Frequency, Twim},
+    },
+    embedded_hal::pwm::{ErrorType, SetDutyCycle},
+    firmware::{hardware::Station, pulse_width::Driven, tmp105::Tmp105s},
+};
 
 use super::{
     Board, RECEIVE_BUFFER, TRANSMIT_BUFFER, WATCHDOG_SECONDS,
@@ -36,16 +54,41 @@ use super::{
 
 pub type Input = BufferedUarteRx<'static>;
 pub type Output = BufferedUarteTx<'static>;
-pub type NodeHardware = Hardware<MappedSlot<Nvmc<'static>>, Dog, Lamp<Pin<'static>>>;
+pub type NodeHardware = Hardware<MappedSlot<Nvmc<'static>>, Dog, Moved, Senses>;
+
+/// Nothing to read, and nothing but the lamp to move.
+#[cfg(not(feature = "standalone"))]
+type Senses = NoSensors;
+#[cfg(not(feature = "standalone"))]
+pub type Moved = Lamp<Pin<'static>>;
+
+/// What is read where the node acts by itself, and what is moved.
+#[cfg(feature = "standalone")]
+pub type Sensing = Tmp105s<Twim<'static>>;
+#[cfg(feature = "standalone")]
+pub type Moved = (Lamp<Pin<'static>>, Driven<Pulses>);
 
 /// Where the slots lie, as in the memory map. Flash starts at 0.
 const SLOTS: u32 = 0x4_0000;
 const SLOT: u32 = 260 * 1024;
 /// Bytes of the journal: two sectors.
 const JOURNAL: u32 = 8 * 1024;
+/// Behind it, what a node knows of its place.
+#[cfg(feature = "standalone")]
+const PLACES: u32 = SLOTS + 2 * SLOT + JOURNAL;
+
+/// The clock that outputs are counted with.
+#[cfg(feature = "standalone")]
+const CLOCK_HZ: u32 = 16_000_000;
+
+/// Bytes of the longest command to a thermometer, which must lie in RAM.
+#[cfg(feature = "standalone")]
+const COMMAND: usize = 2;
 
 bind_interrupts!(struct Irqs {
     UARTE0 => buffered_uarte::InterruptHandler<UARTE0>;
+    #[cfg(feature = "standalone")]
+    TWISPI0 => twim::InterruptHandler<TWISPI0>;
 });
 
 /// The node's task, below the interrupts that take bytes in, on one that no device here uses.
@@ -86,7 +129,8 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         TRANSMITTED.init_with(|| [0; TRANSMIT_BUFFER]),
     );
     let (input, output) = link.split();
-    let controller = CONTROLLER.init(Controller::new(RefCell::new(Nvmc::new(p.NVMC))));
+    let controller: &Controller<_> =
+        CONTROLLER.init(Controller::new(RefCell::new(Nvmc::new(p.NVMC))));
     let mut dog = wdt::Config::default();
     dog.timeout_ticks = WATCHDOG_SECONDS * 32_768;
     dog.action_during_debug_halt = HaltConfig::Pause;
@@ -98,18 +142,40 @@ pub fn start() -> Option<(SendSpawner, Board)> {
     // SAFETY: the chip's address map; the memory map keeps the image out of there.
     let (slots, journal) =
         unsafe { MappedSlot::slots_and_journal(controller, SLOTS, SLOTS as usize, SLOT, JOURNAL) };
+    // LED1, which a low pin lights.
+    let lamp = Lamp::new(
+        Pin::new(p.P0_13, Level::High, OutputDrive::Standard),
+        PinState::Low,
+    );
+    interrupt::EGU0_SWI0.set_priority(Priority::P6);
+    let spawner = EXECUTOR.start(interrupt::EGU0_SWI0);
+    #[cfg(feature = "standalone")]
+    let (moved, station) = {
+        static SENT: StaticCell<[u8; COMMAND]> = StaticCell::new();
+        let mut bus = twim::Config::default();
+        bus.frequency = Frequency::K400;
+        let sent = SENT.init([0; COMMAND]);
+        let bus = Twim::new(p.TWISPI0, Irqs, p.P0_26, p.P0_27, bus, sent);
+        let mut output = SimpleConfig::default();
+        output.prescaler = Prescaler::Div1;
+        output.max_duty = (CLOCK_HZ / OUTPUT_HZ) as u16;
+        let output = Pulses(SimplePwm::new_1ch(p.PWM0, p.P1_11, &output));
+        // SAFETY: as above.
+        let slots = unsafe { MappedSlot::places(controller, PLACES, PLACES as usize) };
+        let sensors = senses::beside(spawner, Tmp105s::on(bus));
+        let station = Station { slots, sensors };
+        ((lamp, Driven::new(output)), Some(station))
+    };
+    #[cfg(not(feature = "standalone"))]
+    let (moved, station) = (lamp, None);
     let hardware = Hardware {
         board: "nrf52840-dk",
         keys: Keys::BUILT_IN,
         slots,
         journal,
         watchdog: Dog(watchdog),
-        // LED1, which a low pin lights.
-        actuator: Lamp::new(
-            Pin::new(p.P0_13, Level::High, OutputDrive::Standard),
-            PinState::Low,
-        ),
-        station: None,
+        actuator: moved,
+        station,
         history,
         last_words,
         stack: mishap::stack,
@@ -121,8 +187,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         output,
         hardware,
     };
-    interrupt::EGU0_SWI0.set_priority(Priority::P6);
-    Some((EXECUTOR.start(interrupt::EGU0_SWI0), board))
+    Some((spawner, board))
 }
 
 fn reset_cause() -> ResetCause {
@@ -144,5 +209,27 @@ pub struct Dog(WatchdogHandle);
 impl Watchdog for Dog {
     fn feed(&mut self) {
         self.0.pet();
+    }
+}
+
+/// An output of the chip's, in the words of embedded-hal, which the HAL does not speak here.
+#[cfg(feature = "standalone")]
+pub struct Pulses(SimplePwm<'static>);
+
+#[cfg(feature = "standalone")]
+impl ErrorType for Pulses {
+    type Error = Infallible;
+}
+
+#[cfg(feature = "standalone")]
+impl SetDutyCycle for Pulses {
+    fn max_duty_cycle(&self) -> u16 {
+        self.0.max_duty()
+    }
+
+    fn set_duty_cycle(&mut self, duty: u16) -> Result<(), Infallible> {
+        // "Inverted" is on below the count.
+        self.0.set_duty(0, DutyCycle::inverted(duty));
+        Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! Raspberry Pi's Pico 2: an RP2350, of which one Cortex-M33 at 150 MHz is used.
 //!
 //! UART0 (GP0, GP1) carries the link, for a Debug Probe or any 3.3 V adapter; the log goes through
-//! the debugger (RTT).
+//! the debugger (RTT). Where the node acts by itself, thermometers hang on I2C0 (GP4, GP5), and GP14 drives
+//! what moves the field.
 
 use core::cell::RefCell;
 
@@ -20,11 +21,26 @@ use embassy_rp::{
 };
 use embassy_time::Duration;
 use embedded_hal::digital::PinState;
+#[cfg(not(feature = "standalone"))]
+use firmware::hardware::NoSensors;
 use firmware::{
     hardware::{Hardware, Watchdog},
     keys::Keys,
 };
 use static_cell::StaticCell;
+#[cfg(feature = "standalone")]
+use {
+    super::{
+        OUTPUT_HZ,
+        senses::{self, Senses},
+    },
+    embassy_rp::{
+        i2c::{self, I2c},
+        peripherals::I2C0,
+        pwm::{self, Pwm},
+    },
+    firmware::{hardware::Station, pulse_width::Driven, tmp105::Tmp105s},
+};
 
 use super::{
     BAUD, Board, RECEIVE_BUFFER, TRANSMIT_BUFFER, WATCHDOG_SECONDS,
@@ -35,7 +51,19 @@ use super::{
 
 pub type Input = BufferedUartRx;
 pub type Output = BufferedUartTx;
-pub type NodeHardware = Hardware<MappedSlot<Qspi>, Dog, Lamp<Pin<'static>>>;
+pub type NodeHardware = Hardware<MappedSlot<Qspi>, Dog, Moved, Senses>;
+
+/// Nothing to read, and nothing but the lamp to move.
+#[cfg(not(feature = "standalone"))]
+type Senses = NoSensors;
+#[cfg(not(feature = "standalone"))]
+pub type Moved = Lamp<Pin<'static>>;
+
+/// What is read where the node acts by itself, and what is moved.
+#[cfg(feature = "standalone")]
+pub type Sensing = Tmp105s<I2c<'static, I2C0, i2c::Async>>;
+#[cfg(feature = "standalone")]
+pub type Moved = (Lamp<Pin<'static>>, Driven<Pwm<'static>>);
 
 /// The flash chip, written by code that runs from RAM meanwhile.
 type Qspi = Flash<'static, FLASH, Blocking, { 4 * 1024 * 1024 }>;
@@ -45,11 +73,20 @@ const SLOTS: u32 = 0x10_0000;
 const SLOT: u32 = 260 * 1024;
 /// Bytes of the journal: two sectors.
 const JOURNAL: u32 = 8 * 1024;
+/// Behind it, what a node knows of its place.
+#[cfg(feature = "standalone")]
+const PLACES: u32 = SLOTS + 2 * SLOT + JOURNAL;
+
+/// The clock that outputs are counted with.
+#[cfg(feature = "standalone")]
+const CLOCK_HZ: u32 = 150_000_000;
 
 const PATIENCE: Duration = Duration::from_secs(WATCHDOG_SECONDS as u64);
 
 bind_interrupts!(struct Irqs {
     UART0_IRQ => BufferedInterruptHandler<UART0>;
+    #[cfg(feature = "standalone")]
+    I2C0_IRQ => i2c::InterruptHandler<I2C0>;
 });
 
 /// The node's task, below the interrupts that take bytes in, on one made for software.
@@ -82,7 +119,8 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         line,
     );
     let (output, input) = link.split();
-    let controller = CONTROLLER.init(Controller::new(RefCell::new(Flash::new_blocking(p.FLASH))));
+    let controller: &Controller<_> =
+        CONTROLLER.init(Controller::new(RefCell::new(Flash::new_blocking(p.FLASH))));
     let mut watchdog = watchdog::Watchdog::new(p.WATCHDOG);
     watchdog.pause_on_debug(true);
     watchdog.start(PATIENCE);
@@ -90,15 +128,34 @@ pub fn start() -> Option<(SendSpawner, Board)> {
     let (slots, journal) = unsafe {
         MappedSlot::slots_and_journal(controller, SLOTS, MAPPED + SLOTS as usize, SLOT, JOURNAL)
     };
+    // The lamp on the board.
+    let lamp = Lamp::new(Pin::new(p.PIN_25, Level::Low), PinState::High);
+    interrupt::SWI_IRQ_0.set_priority(Priority::P2);
+    let spawner = EXECUTOR.start(interrupt::SWI_IRQ_0);
+    #[cfg(feature = "standalone")]
+    let (moved, station) = {
+        let mut bus = i2c::Config::default();
+        bus.frequency = 400_000;
+        let bus = I2c::new_async(p.I2C0, p.PIN_5, p.PIN_4, Irqs, bus);
+        let mut output = pwm::Config::default();
+        output.top = (CLOCK_HZ / OUTPUT_HZ - 1) as u16;
+        let output = Pwm::new_output_a(p.PWM_SLICE7, p.PIN_14, output);
+        // SAFETY: as above.
+        let slots = unsafe { MappedSlot::places(controller, PLACES, MAPPED + PLACES as usize) };
+        let sensors = senses::beside(spawner, Tmp105s::on(bus));
+        let station = Station { slots, sensors };
+        ((lamp, Driven::new(output)), Some(station))
+    };
+    #[cfg(not(feature = "standalone"))]
+    let (moved, station) = (lamp, None);
     let hardware = Hardware {
         board: "pico2",
         keys: Keys::BUILT_IN,
         slots,
         journal,
         watchdog: Dog(watchdog),
-        // The lamp on the board.
-        actuator: Lamp::new(Pin::new(p.PIN_25, Level::Low), PinState::High),
-        station: None,
+        actuator: moved,
+        station,
         history,
         last_words,
         stack: mishap::stack,
@@ -110,8 +167,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         output,
         hardware,
     };
-    interrupt::SWI_IRQ_0.set_priority(Priority::P2);
-    Some((EXECUTOR.start(interrupt::SWI_IRQ_0), board))
+    Some((spawner, board))
 }
 
 fn reset_cause() -> ResetCause {
