@@ -6,6 +6,7 @@
 //! 2. Permission to run it is a signature over a [`manifest`]: what, for whom, how new.
 //! 3. Permission to talk to a node is a key of its link, for some [`rights`]; who has it opens a
 //!    [`session`], in which every frame proves its sender and its place.
+//! 4. Permission to be heard by neighbours is the key of their [`bus`].
 //!
 //! CRCs are for noise. What is protected from whom, and what is not: `docs/security.md`.
 
@@ -15,11 +16,13 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod bus;
 pub mod identity;
 pub mod manifest;
 pub mod rights;
 pub mod session;
 
+pub use bus::BusKey;
 pub use identity::{Hasher, KeyId, policy_id};
 pub use manifest::{Manifest, ManifestFault};
 pub use rights::Rights;

@@ -76,7 +76,8 @@ impl Grant {
     }
 }
 
-fn derived(key: &[u8; 32], input: &[u8; 16]) -> [u8; 32] {
+/// The key that follows from one for some purpose.
+pub(crate) fn derived(key: &[u8; 32], input: &[u8; 16]) -> [u8; 32] {
     hchacha::<R20>(key.into(), input.into()).into()
 }
 
@@ -99,12 +100,15 @@ impl Seal for Direction<'_> {
         let mut nonce = [0; 12];
         nonce[0] = self.1;
         nonce[8..].copy_from_slice(&number.to_le_bytes());
-        let sealed = self
-            .0
-            .encrypt_inout_detached(&nonce.into(), bytes, (&mut [][..]).into());
-        // It fails for messages of more than 256 GiB.
-        sealed.map_or([0; TAG], Into::into)
+        tag(self.0, &nonce, bytes)
     }
+}
+
+/// The tag of bytes that are not hidden.
+pub(crate) fn tag(cipher: &ChaCha20Poly1305, nonce: &[u8; 12], bytes: &[u8]) -> [u8; TAG] {
+    let sealed = cipher.encrypt_inout_detached(nonce.into(), bytes, (&mut [][..]).into());
+    // It fails for messages of more than 256 GiB.
+    sealed.map_or([0; TAG], Into::into)
 }
 
 #[cfg(test)]
