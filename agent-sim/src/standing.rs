@@ -124,6 +124,7 @@ fn empty(problem: &Problem, agent: usize, position: [f32; 2], second: f64) -> Pl
             change: 1e9,
             frozen_us: None,
         },
+        neighbours: None,
     }
 }
 

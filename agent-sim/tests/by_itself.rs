@@ -74,6 +74,7 @@ fn place() -> Place {
             change: 1e6,
             frozen_us: None,
         },
+        neighbours: None,
     }
 }
 

@@ -98,6 +98,7 @@ fn place(window: u16, target: bool, period_us: u32) -> Place {
             change: 1e9,
             frozen_us: None,
         },
+        neighbours: None,
     }
 }
 

@@ -27,8 +27,8 @@ use crate::{
 /// First in every record.
 const MAGIC: [u8; 4] = *b"PLR1";
 
-/// Room for the record: 520 bytes of the place, 192 of its manifest, 64 of its signature, 19 around them.
-const ROOM: usize = 50 * UNIT;
+/// Room for the record: 560 bytes of the place, 192 of its manifest, 64 of its signature, 19 around them.
+const ROOM: usize = 53 * UNIT;
 
 /// What a slot says of a place.
 #[derive(Serialize, Deserialize)]

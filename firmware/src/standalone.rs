@@ -170,6 +170,7 @@ impl Standing {
             blind: self.sight.blind(),
             doubts: self.sight.doubts(),
             timing: self.timing,
+            heard: None,
         }
     }
 }

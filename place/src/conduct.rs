@@ -1,5 +1,6 @@
 //! How a node says that it gets on at its place.
 
+use crate::neighbours::hearing::Heard;
 use crate::sight::Doubts;
 use agent_core::agent::Mode;
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,8 @@ pub struct Alone {
     pub doubts: Doubts,
     /// How it keeps its time.
     pub timing: Timing,
+    /// What became of what its neighbours said, if it hears any.
+    pub heard: Option<Heard>,
 }
 
 /// How a node keeps its time, since it took its place.
@@ -107,6 +110,17 @@ mod tests {
                 longest_us: most,
                 overruns: most,
             },
+            heard: Some(Heard {
+                deaf: u64::MAX,
+                taken: most,
+                damaged: most,
+                elsewhere: most,
+                again: most,
+                late: most,
+                implausible: most,
+                rivals: most,
+                introduced: most,
+            }),
         });
         let mut buffer = [0; CONDUCT];
         let bytes = alone.encode(&mut buffer);

@@ -5,7 +5,8 @@
 //! 1. A [`record`] says what is particular about a place. It is checked once, alone and against the policy
 //!    that is to run there; nothing behind that check can fail.
 //! 2. [`sight`]: what sensors read becomes a patch, or nothing where too little can be seen.
-//! 3. [`conduct`]: how the node says that it gets on.
+//! 3. [`neighbours`]: what others measure, heard on a bus that all of them share, becomes part of it.
+//! 4. [`conduct`]: how the node says that it gets on.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@
 extern crate std;
 
 pub mod conduct;
+pub mod neighbours;
 pub mod record;
 pub mod sight;
 

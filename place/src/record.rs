@@ -1,5 +1,6 @@
 //! What is particular about a place, in bytes that outlive power cuts and can be signed.
 
+use crate::neighbours::grid::{Grid, Mounted};
 use agent_core::agent::Action;
 use agent_core::policy::Header;
 use core::fmt;
@@ -13,7 +14,7 @@ pub const SENSORS: usize = 16;
 pub const CELLS: usize = 64;
 
 /// Most bytes of a record.
-pub const RECORD: usize = 520;
+pub const RECORD: usize = 560;
 
 /// First in every record: what it is, and its form.
 const FORM: [u8; 4] = *b"PLC2";
@@ -35,6 +36,24 @@ pub struct Place {
     pub force: Option<f32>,
     /// What it may do without.
     pub tolerance: Tolerance,
+    /// Whom it hears, if anybody.
+    pub neighbours: Option<Neighbours>,
+}
+
+/// Whose readings a node takes beside its own, from the bus that all of them are on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Neighbours {
+    /// Which cells of the window another node is mounted in, a bit each, from the lowest; in the plane
+    /// row after row.
+    pub cells: u64,
+    /// From one cell to the next, in the policy's coordinates.
+    pub spacing: f32,
+    /// How far from the middle of its cell a neighbour may be mounted, along each axis.
+    pub within: f32,
+    /// What was measured longer ago is not taken any more.
+    pub stale_us: u32,
+    /// It says what it measures itself every so many steps; 0: never.
+    pub every: u8,
 }
 
 /// Which channel of the board reads which cell.
@@ -175,9 +194,14 @@ impl Place {
         if frozen_us == Some(0) {
             return Err(Fault::Frozen);
         }
-        if usize::from(missing) >= self.sensors.len() {
+        let mut sensors = self.sensors.len();
+        if let Some(neighbours) = &self.neighbours {
+            neighbours.check(&self.sensors)?;
+            sensors += neighbours.cells.count_ones() as usize;
+        }
+        if usize::from(missing) >= sensors {
             return Err(Fault::Missing {
-                sensors: self.sensors.len() as u8,
+                sensors: sensors as u8,
             });
         }
         Ok(())
@@ -187,13 +211,14 @@ impl Place {
     #[inline(never)]
     pub fn fits(&self, policy: &Header, channels: u8) -> Result<(), Fault> {
         let (sensing, limits) = (&policy.sensing, &policy.limits);
-        if sensing.axes != 1 {
+        if sensing.axes != 1 && self.neighbours.is_none() {
             return Err(Fault::Plane);
         }
         if sensing.wide.is_some() {
             return Err(Fault::Wide);
         }
-        let window = sensing.window;
+        let grid = Grid::of(sensing);
+        let window = grid.cells();
         if usize::from(window) > CELLS {
             return Err(Fault::Window { window });
         }
@@ -205,19 +230,35 @@ impl Place {
                 return Err(Fault::Cell { cell, window });
             }
         }
-        // Agents know nothing of a field that goes on beyond their outermost sensors.
-        let own = window / 2;
-        let sees = |cell: u16| cell <= own;
-        let (first, last) = (self.sensors.first(), self.sensors.last());
-        let around = first.is_some_and(|first| sees(first.cell))
-            && last.is_some_and(|last| last.cell >= own);
-        if !around {
-            return Err(Fault::OwnCell { own });
+        if let Some(neighbours) = &self.neighbours
+            && let Some(cell) = (0..64).find(|c| neighbours.hears(*c) && *c >= window)
+        {
+            return Err(Fault::Cell { cell, window });
         }
-        let [x, _] = self.position;
-        let ([low, _], [high, _]) = (limits.low, limits.high);
-        if !(low..=high).contains(&x) {
+        // Agents know nothing of a field that goes on beyond their outermost sensors.
+        let mounted = Mounted::of(self, grid);
+        if !mounted.surround(grid.own()) {
+            return Err(Fault::OwnCell { own: grid.own() });
+        }
+        let is_inside = |position: [f32; 2], margin: f32| {
+            let bounds = limits.low.iter().zip(&limits.high);
+            let mut axes = position.iter().zip(bounds).take(sensing.axes.into());
+            axes.all(|(x, (low, high))| (low - margin..=high + margin).contains(x))
+        };
+        if !is_inside(self.position, 0.0) {
             return Err(Fault::Outside);
+        }
+        if let Some(neighbours) = &self.neighbours {
+            if let Some(cell) = mounted.gap() {
+                return Err(Fault::Gap { cell });
+            }
+            let is_beyond = |cell: &u16| {
+                let centre = grid.centre(self.position, neighbours.spacing, *cell);
+                neighbours.hears(*cell) && !is_inside(centre, neighbours.within)
+            };
+            if let Some(cell) = (0..window).find(is_beyond) {
+                return Err(Fault::Beyond { cell });
+            }
         }
         match (&self.target, sensing.target) {
             (Target::None, true) => return Err(Fault::TargetMissing),
@@ -270,6 +311,31 @@ impl Place {
             Target::Constant(value) => *value,
             Target::Profile(values) => values.get(cell).copied().unwrap_or_default(),
         }
+    }
+}
+
+impl Neighbours {
+    /// Whether another node is mounted in that cell.
+    pub fn hears(&self, cell: u16) -> bool {
+        cell < 64 && self.cells >> cell & 1 == 1
+    }
+
+    fn check(&self, sensors: &[Sensor]) -> Result<(), Fault> {
+        if !positive(self.spacing) {
+            return Err(Fault::Spacing);
+        }
+        // No position may be that of two cells.
+        if !(positive(self.within) && self.within < 0.5 * self.spacing) {
+            return Err(Fault::Within);
+        }
+        // Half of what the clock of a neighbour tells before it begins again.
+        if !(1..=i32::MAX as u32).contains(&self.stale_us) {
+            return Err(Fault::Stale);
+        }
+        if let Some(sensor) = sensors.iter().find(|sensor| self.hears(sensor.cell)) {
+            return Err(Fault::HeardAndRead { cell: sensor.cell });
+        }
+        Ok(())
     }
 }
 
@@ -373,6 +439,27 @@ pub enum Fault {
     OnlyMoves,
     /// The limit is wider than the policy's.
     Wider,
+    /// The cells have no size.
+    Spacing,
+    /// Neighbours could be in two cells.
+    Within,
+    /// Nothing is ever, or never, too old.
+    Stale,
+    /// A cell is heard that is read.
+    HeardAndRead {
+        /// The cell.
+        cell: u16,
+    },
+    /// Nobody is mounted in a cell whose row and column have somebody.
+    Gap {
+        /// The cell.
+        cell: u16,
+    },
+    /// A cell is heard that is outside the domain.
+    Beyond {
+        /// The cell.
+        cell: u16,
+    },
 }
 
 impl fmt::Display for Fault {
@@ -415,8 +502,8 @@ impl fmt::Display for Fault {
                 write!(f, "of {sensors} sensors at least one must be left: fewer may be missing")
             }
             Self::Plane => f.write_str(
-                "the policy sees a plane, and the sensors of a place lie on a line: flash a policy of a \
-                 field on a line",
+                "the policy sees a plane, and the sensors of a place lie on a line: say which neighbours it \
+                 hears, or flash a policy of a field on a line",
             ),
             Self::Wide => f.write_str(
                 "the policy is shown the whole domain, which a node by itself does not see: flash one \
@@ -462,6 +549,26 @@ impl fmt::Display for Fault {
                 "the limit is wider than the policy's own, which a place can only narrow: leave it out for \
                  that one",
             ),
+            Self::Spacing => f.write_str("the spacing of the window's cells must be positive"),
+            Self::Within => f.write_str(
+                "neighbours must be within less than half a spacing of the middle of their cells, or they \
+                 could be in two, and within more than nothing, which no number hits",
+            ),
+            Self::Stale => f.write_str(
+                "what neighbours say must become stale after some time, of at most 2147 seconds",
+            ),
+            Self::HeardAndRead { cell } => {
+                write!(f, "cell {cell} is both heard and read: name it once")
+            }
+            Self::Gap { cell } => write!(
+                f,
+                "cell {cell} is neither heard nor read, though others in its row and its column are: what \
+                 lies between cannot be told without it"
+            ),
+            Self::Beyond { cell } => write!(
+                f,
+                "cell {cell} is to be heard and lies outside the policy's domain: nobody is there"
+            ),
         }
     }
 }
@@ -469,7 +576,7 @@ impl fmt::Display for Fault {
 impl core::error::Error for Fault {}
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use agent_core::agent::Mode;
     use agent_core::policy::{Limits, Sensing, Timing};
@@ -501,10 +608,11 @@ mod tests {
                 change: 10.0,
                 frozen_us: Some(2_000_000),
             },
+            neighbours: None,
         }
     }
 
-    fn policy() -> Header<'static> {
+    pub fn policy() -> Header<'static> {
         Header {
             sensing: Sensing {
                 axes: 1,
@@ -570,6 +678,13 @@ mod tests {
         longest.target = Target::Profile([0.1; CELLS].into_iter().collect());
         longest.tolerance.missing_us = u32::MAX;
         longest.tolerance.frozen_us = Some(u32::MAX);
+        longest.neighbours = Some(Neighbours {
+            cells: u64::MAX,
+            spacing: 0.1,
+            within: 0.01,
+            stale_us: i32::MAX as u32,
+            every: u8::MAX,
+        });
         let mut buffer = [0; RECORD];
         let bytes = longest.encode(&mut buffer).unwrap();
         assert_eq!(Place::read(bytes), Ok(longest));
@@ -630,6 +745,70 @@ mod tests {
         );
         assert_eq!(refused(|place| place.sensors.clear()), Fault::NoSensor);
         assert!(beyond.to_string().contains("no cell 4"));
+    }
+
+    /// Cell 0 of the four is heard, of a window that begins at 0.3.
+    pub fn heard() -> Place {
+        let mut place = place();
+        place.sensors.remove(0);
+        Place {
+            neighbours: Some(Neighbours {
+                cells: 0b1,
+                spacing: 0.1,
+                within: 0.01,
+                stale_us: 10_000,
+                every: 1,
+            }),
+            ..place
+        }
+    }
+
+    #[test]
+    fn neighbours_that_could_not_be_told_apart_are_refused() {
+        assert_eq!(heard().check(), Ok(()));
+        assert_eq!(heard().fits(&policy(), 3), Ok(()));
+        let refused = |change: fn(&mut Neighbours)| {
+            let mut place = heard();
+            change(place.neighbours.as_mut().unwrap());
+            place
+                .check()
+                .and_then(|()| place.fits(&policy(), 3))
+                .unwrap_err()
+        };
+        assert_eq!(refused(|n| n.spacing = 0.0), Fault::Spacing);
+        assert_eq!(refused(|n| n.within = 0.05), Fault::Within);
+        assert_eq!(refused(|n| n.within = f32::NAN), Fault::Within);
+        assert_eq!(refused(|n| n.stale_us = 0), Fault::Stale);
+        let twice = Fault::HeardAndRead { cell: 3 };
+        assert_eq!(refused(|n| n.cells = 0b1001), twice);
+        let beyond = Fault::Cell { cell: 4, window: 4 };
+        assert_eq!(refused(|n| n.cells = 0b1_0001), beyond);
+        // Two cells to the left of 0.5 is -0.1.
+        assert_eq!(refused(|n| n.spacing = 0.3), Fault::Beyond { cell: 0 });
+    }
+
+    #[test]
+    fn in_the_plane_those_who_are_heard_stand_in_rows_and_columns() {
+        let mut header = policy();
+        header.sensing.axes = 2;
+        let mut place = heard();
+        // Row 2, column 2 is the node's own of 4 × 4.
+        place.sensors.truncate(1);
+        place.sensors[0].cell = 10;
+        place.position = [0.5; 2];
+        place.tolerance.missing = 0;
+        let around = |cells| {
+            let mut place = place.clone();
+            place.neighbours.as_mut().unwrap().cells = cells;
+            place.fits(&header, 3)
+        };
+        let at = |row: u64, column: u64| 1 << (4 * row + column);
+        let corners = at(1, 1) | at(1, 2) | at(1, 3) | at(2, 1) | at(2, 3);
+        assert_eq!(around(corners), Ok(()));
+        assert_eq!(around(corners & !at(1, 3)), Err(Fault::Gap { cell: 7 }));
+        let mut header = header.clone();
+        header.sensing.window = 9;
+        assert_eq!(place.fits(&header, 3), Err(Fault::Window { window: 81 }));
     }
 
     #[test]

@@ -140,8 +140,13 @@ impl Sight {
         })
     }
 
+    /// The last reading of a sensor that was taken, and when.
+    pub fn last(&self, sensor: usize) -> Option<(f32, u64)> {
+        self.known.get(sensor)?.good
+    }
+
     /// Looks each reading over; what is taken of them, in the field's units.
-    fn take(
+    pub(crate) fn take(
         &mut self,
         place: &Place,
         now_us: u64,
@@ -265,6 +270,7 @@ mod tests {
             position: [0.0; 2],
             second: 1.0,
             force: None,
+            neighbours: None,
         }
     }
 

@@ -13,6 +13,7 @@ use artifacts::policy_file::PolicyFile;
 use clap::Args;
 use node_link::{NodeConduct, NodeStatus, SessionError};
 use place::conduct::Timing;
+use place::neighbours::hearing::Heard;
 use place::sight::Doubts;
 use std::path::PathBuf;
 
@@ -184,11 +185,34 @@ pub(super) fn in_words(conduct: &Result<NodeConduct, SessionError>) -> String {
         implausible,
         frozen,
     } = alone.doubts;
-    let [x, _] = alone.position;
+    let [x, y] = alone.position;
+    let at = match y {
+        0.0 => x.to_string(),
+        _ => format!("({x}, {y})"),
+    };
+    let heard = alone.heard.map_or(String::new(), |heard| {
+        let Heard {
+            deaf,
+            taken,
+            damaged,
+            elsewhere,
+            again,
+            late,
+            implausible,
+            rivals,
+            introduced,
+        } = heard;
+        format!(
+            ", {} neighbours silent now, heard {taken}, introduced {introduced}, damaged {damaged}, \
+             elsewhere {elsewhere}, again {again}, late {late}, implausible {implausible}, of rivals \
+             {rivals}",
+            deaf.count_ones()
+        )
+    });
     format!(
-        "node {} at {x}, {}, force {}, {steps} steps of {period_us} µs up to {jitter_us} late and \
+        "node {} at {at}, {}, force {}, {steps} steps of {period_us} µs up to {jitter_us} late and \
          {longest_us} long, {overruns} left out, {} blind now, readings missing {missing}, out of range \
-         {out_of_range}, implausible {implausible}, frozen {frozen}",
+         {out_of_range}, implausible {implausible}, frozen {frozen}{heard}",
         alone.node,
         mode(alone.mode),
         alone.force,

@@ -1,7 +1,7 @@
 //! A node's place as a person writes it: TOML, in which every complaint names its line.
 
 use anyhow::anyhow;
-use place::record::{Calibration, Sensor, Target, Tolerance};
+use place::record::{Calibration, Neighbours, Sensor, Target, Tolerance};
 use place::{Fault, Place};
 use problem::input;
 use problem::kit::BadFile;
@@ -20,13 +20,22 @@ struct File {
     /// The problem of the policy that runs there.
     problem: Said<String>,
     node: Said<u16>,
-    position: Said<f64>,
+    position: Said<Stands>,
     /// How long a second of the policy's takes here.
     second: Option<Said<f64>>,
     target: Option<Said<Wanted>>,
     force: Option<Said<f64>>,
     sensors: Said<Vec<Said<Channel>>>,
     tolerance: Said<Borne>,
+    neighbours: Option<Said<Heard>>,
+}
+
+/// Where on a line, or in a plane.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Stands {
+    Line(f64),
+    Plane([f64; 2]),
 }
 
 #[derive(Deserialize)]
@@ -59,6 +68,23 @@ struct Borne {
     change: f64,
     /// Seconds.
     frozen_for: Option<f64>,
+}
+
+/// Whom it hears.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Heard {
+    cells: Vec<u16>,
+    spacing: f64,
+    within: f64,
+    /// Seconds.
+    stale_after: f64,
+    #[serde(default = "every_step")]
+    says_every: u8,
+}
+
+fn every_step() -> u8 {
+    1
 }
 
 /// A place, and the problem of the policy that runs there.
@@ -130,19 +156,43 @@ fn said(path: &Path, text: &str) -> Result<PlaceFile, BadFile> {
         }
     };
     let borne = file.tolerance.get_ref();
-    let micros = |seconds: f64, name: &str| match (seconds * 1e6).round() {
+    let micros_at = |at: Range<usize>, seconds: f64, name: &str| match (seconds * 1e6).round() {
         us if (0.0..=f64::from(u32::MAX)).contains(&us) => Ok(us as u32),
         _ => {
             let what = format!("{name} = {seconds} is no time from 0 to 4294 seconds");
-            Err(wrong(file.tolerance.span(), what))
+            Err(wrong(at, what))
         }
     };
+    let micros = |seconds, name: &str| micros_at(file.tolerance.span(), seconds, name);
+    let neighbours = file.neighbours.as_ref().map(|said| {
+        let (at, heard) = (said.span(), said.get_ref());
+        let cells = heard.cells.iter().try_fold(0, |all: u64, &cell| {
+            let bit = 1u64.checked_shl(cell.into());
+            bit.filter(|bit| all & bit == 0)
+                .map(|bit| all | bit)
+                .ok_or_else(|| {
+                    let what = format!("cell {cell} is heard twice, or is not one of the first 64");
+                    wrong(at.clone(), what)
+                })
+        });
+        Ok(Neighbours {
+            cells: cells?,
+            spacing: heard.spacing as f32,
+            within: heard.within as f32,
+            stale_us: micros_at(at, heard.stale_after, "stale_after")?,
+            every: heard.says_every,
+        })
+    });
     let frozen_us = borne
         .frozen_for
         .map(|seconds| micros(seconds, "frozen_for"));
     let place = Place {
         node: *file.node.get_ref(),
-        position: [*file.position.get_ref() as f32, 0.0],
+        position: match *file.position.get_ref() {
+            Stands::Line(x) => [x, 0.0],
+            Stands::Plane(position) => position,
+        }
+        .map(|x| x as f32),
         second: file
             .second
             .as_ref()
@@ -158,6 +208,7 @@ fn said(path: &Path, text: &str) -> Result<PlaceFile, BadFile> {
             change: borne.change as f32,
             frozen_us: frozen_us.transpose()?,
         },
+        neighbours: neighbours.transpose()?,
     };
     place.check().map_err(|fault| {
         let of = |wanted: &dyn Fn(&Channel) -> bool| {
@@ -174,6 +225,9 @@ fn said(path: &Path, text: &str) -> Result<PlaceFile, BadFile> {
             Fault::Target => file.target.as_ref().map_or(0..0, Said::span),
             Fault::Force => file.force.as_ref().map_or(0..0, Said::span),
             Fault::NoSensor => file.sensors.span(),
+            Fault::Spacing | Fault::Within | Fault::Stale | Fault::HeardAndRead { .. } => {
+                file.neighbours.as_ref().map_or(0..0, Said::span)
+            }
             _ => file.tolerance.span(),
         };
         wrong(at, fault.to_string())
@@ -240,6 +294,44 @@ most = 3.0
 change = 100.0
 frozen_for = 2.0
 ";
+
+    const NEIGHBOURS: &str = "
+[neighbours]
+cells = [1, 7]
+spacing = 0.05
+within = 0.005
+stale_after = 0.02
+";
+
+    #[test]
+    fn neighbours_are_read_and_what_is_wrong_with_them_is_named() {
+        let text = GOOD.to_owned() + NEIGHBOURS;
+        let file = said(Path::new("node.toml"), &text).unwrap();
+        let heard = Neighbours {
+            cells: 1 << 1 | 1 << 7,
+            spacing: 0.05,
+            within: 0.005,
+            stale_us: 20_000,
+            every: 1,
+        };
+        assert_eq!(file.place.neighbours, Some(heard));
+        let wrong = |from: &str, to: &str| {
+            let text = text.replacen(from, to, 1);
+            said(Path::new("node.toml"), &text).unwrap_err().to_string()
+        };
+        let twice = wrong("[1, 7]", "[1, 5]");
+        assert!(twice.starts_with("node.toml:27: cell 5 is both"), "{twice}");
+        let far = wrong("[1, 7]", "[1, 64]");
+        assert!(
+            far.starts_with("node.toml:27: cell 64 is heard twice"),
+            "{far}"
+        );
+        let wide = wrong("within = 0.005", "within = 0.03");
+        assert!(wide.contains("less than half a spacing"), "{wide}");
+        let plane = text.replacen("position = 0.25", "position = [0.25, 0.75]", 1);
+        let file = said(Path::new("node.toml"), &plane).unwrap();
+        assert_eq!(file.place.position, [0.25, 0.75]);
+    }
 
     fn refused(from: &str, to: &str) -> String {
         let text = GOOD.replacen(from, to, 1);

@@ -117,6 +117,7 @@ fn place() -> Place {
             change: 1_000.0,
             frozen_us: None,
         },
+        neighbours: None,
     }
 }
 
