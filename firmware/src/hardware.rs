@@ -6,7 +6,7 @@ use agent_core::{
     agent::Action,
     message::{History, Mishap},
 };
-use embassy_time::Duration;
+use embassy_time::{Duration, Instant};
 use embedded_storage::nor_flash::NorFlash;
 
 use crate::keys::Keys;
@@ -101,6 +101,25 @@ pub trait Sensors {
     /// Reads a channel, in its own units; none if it gives nothing. A node waits for it no longer than until
     /// its next step is due: what is given up must leave the bus fit to be used again.
     fn read(&mut self, channel: u8) -> impl Future<Output = Option<f32>>;
+}
+
+/// Most bytes of a bus's frame: those of CAN FD.
+pub const MTU: usize = 64;
+
+/// What all nodes speak and listen on: what one says all others hear, and it does not hear itself.
+pub trait Bus {
+    /// Says a frame if it may now; else it is to be tried again then.
+    fn send(&mut self, frame: &[u8]) -> impl Future<Output = Result<(), Busy>>;
+
+    /// The next frame that is heard, whole or not, and how long it is. Whoever gives it up loses nothing.
+    fn receive(&mut self, frame: &mut [u8; MTU]) -> impl Future<Output = usize>;
+}
+
+/// Somebody else speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Busy {
+    /// When it may be this one's turn.
+    pub until: Instant,
 }
 
 /// The sensors of a board that has none: an image for it carries nothing of what would use them.

@@ -14,7 +14,8 @@
 //!
 //! Whom a node obeys and whose policies it runs is said by its [`keys`].
 //!
-//! [`tmp105`] are sensors that boards may have, read [`aside`], and [`pulse_width`] is an actuator.
+//! [`tmp105`] are sensors that boards may have, read [`aside`], and [`pulse_width`] is an actuator; a [`bus`] is
+//! what nodes hear each other on.
 //!
 //! A board (in the binary, under `board/`) brings the [`hardware`] and starts [`node::run`]; in a
 //! [`black_box`] it keeps what the node is to remember of its end.
@@ -40,6 +41,7 @@ use host_clock as _;
 pub mod admit;
 pub mod aside;
 pub mod black_box;
+pub mod bus;
 pub mod hardware;
 pub mod journal;
 pub mod keys;
