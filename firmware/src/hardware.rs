@@ -9,7 +9,7 @@ use agent_core::{
 use embassy_time::{Duration, Instant};
 use embedded_storage::nor_flash::NorFlash;
 
-use crate::keys::Keys;
+use crate::{air::Air, keys::Keys};
 
 /// A node that has nothing to do completes a pass of its fail-safe at least this often, in every
 /// state.
@@ -49,6 +49,8 @@ pub struct Station<S, N> {
     pub slots: [S; 2],
     /// What it reads.
     pub sensors: N,
+    /// What its neighbours say, if it has a bus: [`air::attend`](crate::air) runs beside the node.
+    pub air: Option<&'static Air>,
 }
 
 /// Flash for one policy, from offset 0, that the core can read like any other memory.

@@ -4,9 +4,10 @@
 //! | --- | --- |
 //! | `POLICY_KEY`, `POLICY_KEY_2` | Ed25519 public keys, 64 hexadecimal digits each: it runs only policies whose manifest the holder of either has signed. Two, so that one can take over from the other |
 //! | `LINK_KEY` | 64 hexadecimal digits, secret: it obeys only hosts that have a key made from this one |
+//! | `BUS_KEY` | 64 hexadecimal digits, secret: it believes only neighbours that have it too |
 //! | `NODE_FLEET` | the fleet that it belongs to: it runs only policies for that fleet |
 
-use trust::{KeyId, LinkKey};
+use trust::{BusKey, KeyId, LinkKey};
 
 /// Whom a node obeys and whose policies it runs.
 #[derive(Clone)]
@@ -15,6 +16,8 @@ pub struct Keys {
     pub policy: [Option<[u8; 32]>; 2],
     /// The key of its link, if it asks for one.
     pub link: Option<LinkKey>,
+    /// The key of the bus that it shares with its neighbours, if they have one.
+    pub bus: Option<BusKey>,
     /// The fleet that it belongs to; empty for none.
     pub fleet: &'static str,
 }
@@ -30,6 +33,10 @@ impl Keys {
             Some(key) => Some(LinkKey::new(key)),
             None => None,
         },
+        bus: match built_in(option_env!("BUS_KEY")) {
+            Some(key) => Some(BusKey::new(key)),
+            None => None,
+        },
         fleet: match option_env!("NODE_FLEET") {
             Some(fleet) => fleet,
             None => "",
@@ -40,6 +47,7 @@ impl Keys {
     pub const NONE: Self = Self {
         policy: [None, None],
         link: None,
+        bus: None,
         fleet: "",
     };
 
@@ -66,6 +74,10 @@ pub(crate) const HAS_VERIFIER: bool = Keys::BUILT_IN.policy[0].is_some()
 
 /// See [`HAS_VERIFIER`].
 pub(crate) const HAS_SEAL: bool = Keys::BUILT_IN.link.is_some() || cfg!(not(target_os = "none"));
+
+/// The same of the key of its bus.
+#[cfg(any(feature = "standalone", not(target_os = "none")))]
+pub(crate) const HAS_BUS_SEAL: bool = Keys::BUILT_IN.bus.is_some() || cfg!(not(target_os = "none"));
 
 const _: () = assert!(
     Keys::BUILT_IN.fleet.len() <= trust::manifest::NAME,

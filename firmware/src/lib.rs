@@ -9,7 +9,7 @@
 //! 4. [`store`]: two slots of flash that hold a whole policy whenever the power goes, and the trial
 //!    that a new one stands; [`journal`]: what outlives them.
 //! 5. [`places`]: what it knows of its place, where it senses and acts by itself; [`standalone`]: how it
-//!    does that.
+//!    does that; [`air`]: what it says to its neighbours and they to it, over a [`bus`].
 //! 6. [`node`]: the loop that answers commands and, when none come, lets the agent fail safe.
 //!
 //! Whom a node obeys and whose policies it runs is said by its [`keys`].
@@ -39,6 +39,11 @@ macro_rules! log {
 use host_clock as _;
 
 pub mod admit;
+#[cfg_attr(
+    all(target_os = "none", not(feature = "standalone")),
+    path = "absent/air.rs"
+)]
+pub mod air;
 pub mod aside;
 pub mod black_box;
 pub mod bus;

@@ -40,6 +40,7 @@ use embedded_io_async::{Read, Write};
 
 use crate::{
     admit::{Refusal, Terms},
+    air::Air,
     hardware::{Actuator, HEARTBEAT, Hardware, PolicyFlash, Sensors, Station, Watchdog},
     journal::Journal,
     link::{Arrival, Proof, REPORT_FRAME, Receiver, Sender},
@@ -70,14 +71,19 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator, N:
     workspace: &mut [f32; WORKSPACE],
 ) -> ! {
     let started = Instant::now();
-    let (mut place_slots, sensors) = match &mut hardware.station {
-        Some(Station { slots, sensors }) => (Some(slots), Some(sensors)),
-        None => (None, None),
+    let (mut place_slots, sensors, air) = match &mut hardware.station {
+        Some(Station {
+            slots,
+            sensors,
+            air,
+        }) => (Some(slots), Some(sensors), *air),
+        None => (None, None, None),
     };
     let mut pulse = Pulse {
         watchdog: &mut hardware.watchdog,
         actuator: &mut hardware.actuator,
         sensors,
+        air,
         // Nobody steps before the store is open.
         workspace: &mut [],
         standing: None,
@@ -85,13 +91,19 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator, N:
     };
     let keys = hardware.keys.clone();
     // Only what has keys has something to remember.
-    let journal = match keys.link.is_some() || keys.guard_policies() {
+    let speaks = N::CHANNELS > 0 && keys.bus.is_some();
+    let journal = match keys.link.is_some() || keys.guard_policies() || speaks {
         true => Journal::open(&mut hardware.journal),
         false => None,
     };
     // Without a journal no nonce is known to be new: nobody is let in.
     let starts = journal.as_ref().map(Journal::starts);
     let link_key = keys.link.clone();
+    if N::CHANNELS > 0
+        && let Some(air) = air
+    {
+        air.open(keys.bus.as_ref(), starts);
+    }
     let terms = Terms {
         keys,
         board: hardware.board,
@@ -452,7 +464,7 @@ impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, D, A, N> {
             };
         }
         let conduct = match (&self.pulse.standing, self.misplaced) {
-            (Some(standing), _) => Conduct::Alone(standing.conduct()),
+            (Some(standing), _) => Conduct::Alone(standing.conduct(self.pulse.air)),
             (None, Some(refusal)) => Conduct::Refused {
                 reason: sentence.of(refusal),
             },
@@ -522,6 +534,8 @@ struct Pulse<'h, D, A, N> {
     watchdog: &'h mut D,
     actuator: &'h mut A,
     sensors: Option<&'h mut N>,
+    /// What its neighbours say.
+    air: Option<&'static Air>,
     workspace: &'h mut [f32],
     /// Of a node that senses and acts by itself.
     standing: Option<Standing>,
@@ -582,7 +596,8 @@ impl<D: Watchdog, A: Actuator, N: Sensors> Pulse<'_, D, A, N> {
             && standing.due() <= Instant::now()
         {
             let (workspace, actuator) = (&mut *self.workspace, &mut *self.actuator);
-            standing.step(policy, workspace, *sensors, actuator).await;
+            let step = standing.step(policy, workspace, *sensors, self.air, actuator);
+            step.await;
             self.complete();
         }
     }

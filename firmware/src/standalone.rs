@@ -4,23 +4,33 @@
 //! What is not seen for a moment is made up ([`place::sight`]); when too little can be seen the agent holds
 //! and fails safe as it would at a link that is silent, and goes on when its sensors are back. A step that is
 //! not over when the next one is due leaves that one out.
+//!
+//! Where the place says whom it hears, their readings stand beside its own, and it says what it measures after
+//! it has acted.
 
 use agent_core::{
     agent::{Action, AgentState, Mode},
-    message::{Observation, Patch},
+    message::{Observation, Overview, Patch, Samples, Span},
     policy::Policy,
 };
 use embassy_time::{Duration, Instant, with_deadline};
 use place::{
     Place, Sight,
     conduct::{Alone, Timing},
+    neighbours::{grid::Grid, window},
     record::{CELLS, SENSORS},
 };
 
-use crate::hardware::{Actuator, Sensors};
+use crate::{
+    air::Air,
+    hardware::{Actuator, Sensors},
+};
 
-/// Cells of the largest patch that a node assembles by itself: a window of [`CELLS`] with its halo.
-const PATCH: usize = CELLS + 2;
+/// Cells of the largest patch that a node assembles by itself: a window of [`CELLS`], eight by eight, with its
+/// halo.
+const PATCH: usize = 10 * 10;
+
+const _: () = assert!(CELLS == 8 * 8 && PATCH >= CELLS + 2);
 
 /// A node at its place.
 pub(crate) struct Standing {
@@ -32,6 +42,8 @@ pub(crate) struct Standing {
     /// When the next step is due.
     due: Instant,
     timing: Timing,
+    /// Whether what it hears is what its place says.
+    listens: bool,
 }
 
 impl Standing {
@@ -51,6 +63,7 @@ impl Standing {
                 period_us: place.period_us(policy.header()).unwrap_or(u32::MAX),
                 ..Timing::default()
             },
+            listens: false,
         });
     }
 
@@ -77,15 +90,41 @@ impl Standing {
         policy: &Policy<'_>,
         workspace: &mut [f32],
         sensors: &mut N,
+        air: Option<&Air>,
         actuator: &mut impl Actuator,
     ) {
+        if let (Some(air), false) = (air, self.listens) {
+            air.stand(&self.place, policy.header());
+            self.listens = true;
+        }
         let began = Instant::now();
         let period = Duration::from_micros(self.timing.period_us.into());
         let readings = self.read(sensors, began + period).await;
-        let action = self.decide(policy, workspace, began, &readings);
+        let action = self.decide(policy, workspace, began, &readings, air);
         self.action = self.place.narrowed(action);
         actuator.apply(&self.action);
         self.keep_time(began, Instant::now());
+        if let Some(air) = air {
+            self.say(policy, began, air);
+        }
+    }
+
+    /// Says what was measured in the node's own cell, if that was taken in this step and it is one to say
+    /// something in.
+    #[inline(never)]
+    fn say(&self, policy: &Policy, began: Instant, air: &Air) -> Option<()> {
+        let every = u32::from(self.place.neighbours?.every);
+        if self.timing.steps.checked_rem(every)? != 0 {
+            return None;
+        }
+        let header = policy.header();
+        let own = Grid::of(&header.sensing).own();
+        let sensor = (self.place.sensors.iter()).position(|sensor| sensor.cell == own)?;
+        let (value, at_us) = self.sight.last(sensor)?;
+        if at_us == began.as_micros() {
+            air.say(header.problem.as_str(), self.place.position, value, began);
+        }
+        Some(())
     }
 
     /// What the channels give by `deadline`, in the order of the place's sensors.
@@ -106,17 +145,30 @@ impl Standing {
         workspace: &mut [f32],
         began: Instant,
         readings: &[Option<f32>; SENSORS],
+        air: Option<&Air>,
     ) -> Action {
         let now_us = self.policy_us(policy);
         let sensing = &policy.header().sensing;
-        let cells = usize::from(sensing.window) + 2;
+        let side = usize::from(sensing.window) + 2;
+        let cells = if sensing.axes == 1 { side } else { side * side };
         let (mut field, mut target) = ([0.0; PATCH], [0.0; PATCH]);
         let (Some(field), Some(target)) = (field.get_mut(..cells), target.get_mut(..cells)) else {
             return self.state.idle(policy, now_us);
         };
-        let seen = self
-            .sight
-            .look(&self.place, began.as_micros(), readings, field, target);
+        let here_us = began.as_micros();
+        let (place, sight) = (&self.place, &mut self.sight);
+        let seen = match (place.neighbours, air) {
+            (None, _) => {
+                let span = sight.look(place, here_us, readings, field, target);
+                span.map(|span| [span, Span::default()])
+            }
+            (Some(_), Some(air)) => air.look(|heard| {
+                let grid = Grid::of(sensing);
+                window::look(sight, heard, place, grid, here_us, readings, field, target)
+            }),
+            // Whom it is to hear, it never does.
+            (Some(_), None) => None,
+        };
         let Some(inside) = seen else {
             return self.state.idle(policy, now_us);
         };
@@ -124,7 +176,12 @@ impl Standing {
         let observation = Observation {
             now_us,
             position: self.place.position,
-            patch: Patch::line(field, shown, inside),
+            patch: Patch {
+                field: Samples::new(field),
+                target: Samples::new(shown),
+                inside,
+                wide: Overview::default(),
+            },
         };
         self.state.step(policy, workspace, &observation)
     }
@@ -160,7 +217,7 @@ impl Standing {
     }
 
     /// How the node gets on.
-    pub fn conduct(&self) -> Alone {
+    pub fn conduct(&self, air: Option<&Air>) -> Alone {
         Alone {
             node: self.place.node,
             position: self.place.position,
@@ -170,7 +227,7 @@ impl Standing {
             blind: self.sight.blind(),
             doubts: self.sight.doubts(),
             timing: self.timing,
-            heard: None,
+            heard: self.place.neighbours.and_then(|_| Some(air?.heard())),
         }
     }
 }

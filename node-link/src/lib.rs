@@ -34,9 +34,7 @@ mod offer;
 mod plain_text;
 mod stream;
 
-pub use emulated::{
-    BoardError, BoardOptions, Clock, EmulatedBoard, Machine, Set, UnknownMachine,
-};
+pub use emulated::{BoardError, BoardOptions, Clock, EmulatedBoard, Machine, Set, UnknownMachine};
 pub use offer::{Offer, PlaceOffer};
 pub use plain_text::plain;
 pub use session::{LinkCounters, NodeConduct, NodeStatus, Session, SessionError, UploadLimit};

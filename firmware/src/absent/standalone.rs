@@ -4,7 +4,10 @@ use agent_core::policy::Policy;
 use embassy_time::Instant;
 use place::conduct::Alone;
 
-use crate::hardware::{Actuator, Sensors};
+use crate::{
+    air::Air,
+    hardware::{Actuator, Sensors},
+};
 
 /// There is none.
 pub(crate) enum Standing {}
@@ -22,7 +25,7 @@ impl Standing {
         match *self {}
     }
 
-    pub fn conduct(&self) -> Alone {
+    pub fn conduct(&self, _: Option<&Air>) -> Alone {
         match *self {}
     }
 
@@ -31,6 +34,7 @@ impl Standing {
         _: &Policy<'_>,
         _: &mut [f32],
         _: &mut N,
+        _: Option<&Air>,
         _: &mut impl Actuator,
     ) {
         match *self {}

@@ -160,6 +160,7 @@ unsafe fn station() -> Option<Station<PlayedFlash, Thermometers>> {
         slots: unsafe { PlayedFlash::places() },
         // SAFETY: the board's address map, and nothing else uses the bus.
         sensors: Tmp105s::on(unsafe { TwoWire::at(image::TWO_WIRE) }),
+        air: None,
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod chip;
 mod line;
+mod neighbours;
 mod power_cut;
 mod rig;
 mod standalone;

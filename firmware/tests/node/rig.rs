@@ -78,6 +78,35 @@ fn encoded_for(
     gain: f32,
     timing: Timing,
 ) -> Vec<u8> {
+    // Each layer takes the mean of its inputs, the last one times the gain.
+    let last = layers.len() - 1;
+    let weights: Vec<(Vec<f32>, Vec<f32>)> = (layers.iter().enumerate())
+        .map(|(k, &(inputs, outputs))| {
+            let gain = if k == last { 4.0 * gain } else { 1.0 };
+            let weight = gain / f32::from(inputs);
+            let weights = vec![weight; usize::from(inputs) * usize::from(outputs)];
+            (weights, vec![0.0; usize::from(outputs)])
+        })
+        .collect();
+    encoded_with(problem, (1, window), layers, &weights, timing)
+}
+
+/// A policy whose force tells every cell of its window from every other: one of four on a line, or of three by
+/// three in the plane.
+pub fn policy_that_weighs(plane: bool, timing: Timing) -> Vec<u8> {
+    let (axes, window, cells) = if plane { (2, 3, 9) } else { (1, 4, 4) };
+    let weights = (1..=cells).map(|k| 0.5f32.powi(k.into())).collect();
+    let weights = [(weights, vec![0.0])];
+    encoded_with("test", (axes, window), &[(cells, 1)], &weights, timing)
+}
+
+fn encoded_with(
+    problem: &'static str,
+    (axes, window): (u8, u16),
+    layers: &[(u16, u16)],
+    weights: &[(Vec<f32>, Vec<f32>)],
+    timing: Timing,
+) -> Vec<u8> {
     let dense = |&(inputs, outputs): &(u16, u16)| Dense {
         inputs,
         outputs,
@@ -87,11 +116,11 @@ fn encoded_for(
     let header = Header {
         problem: Text::new(problem),
         sensing: Sensing {
-            axes: 1,
+            axes,
             window,
             target: false,
             channels: [Channel::Error].into_iter().collect(),
-            samples: 4,
+            samples: if axes == 1 { 4 } else { window },
             error_limit: 10.0,
             wide: None,
         },
@@ -121,16 +150,6 @@ fn encoded_for(
         },
         probe: None,
     };
-    // Each layer takes the mean of its inputs, the last one times the gain.
-    let last = layers.len() - 1;
-    let weights: Vec<(Vec<f32>, Vec<f32>)> = (layers.iter().enumerate())
-        .map(|(k, &(inputs, outputs))| {
-            let gain = if k == last { 4.0 * gain } else { 1.0 };
-            let weight = gain / f32::from(inputs);
-            let weights = vec![weight; usize::from(inputs) * usize::from(outputs)];
-            (weights, vec![0.0; usize::from(outputs)])
-        })
-        .collect();
     let weights: Vec<DenseWeights> = weights
         .iter()
         .map(|(weights, bias)| DenseWeights { weights, bias })
@@ -471,6 +490,11 @@ impl<const W: usize, const E: usize, N: Sensors> Rig<W, E, N> {
 
     /// Starts the node and runs it against a host's script, which is given the node's greeting.
     pub fn live<T>(&mut self, script: impl AsyncFnOnce(&Host, Hello) -> T) -> T {
+        host_clock::block_on(self.alive(script))
+    }
+
+    /// The same beside others.
+    pub async fn alive<T>(&mut self, script: impl AsyncFnOnce(&Host, Hello) -> T) -> T {
         let (to_node, from_node) = (Line::new(), Line::new());
         let host = Host {
             to_node: &to_node,
@@ -500,7 +524,7 @@ impl<const W: usize, const E: usize, N: Sensors> Rig<W, E, N> {
                 .await;
             script(&host, started).await
         };
-        match host_clock::block_on(select(node, script)) {
+        match select(node, script).await {
             Either::First(never) => never,
             Either::Second(outcome) => outcome,
         }

@@ -33,12 +33,12 @@ use crate::{
 };
 
 /// What a channel reads when, if anything.
-type Reads = Box<dyn FnMut(u8, Instant) -> Option<f32>>;
+pub type Reads = Box<dyn FnMut(u8, Instant) -> Option<f32>>;
 
 /// Four channels, which take their time.
 pub struct Probes {
-    reads: Rc<RefCell<Reads>>,
-    takes: Rc<Cell<Duration>>,
+    pub reads: Rc<RefCell<Reads>>,
+    pub takes: Rc<Cell<Duration>>,
 }
 
 impl Sensors for Probes {
@@ -71,6 +71,7 @@ impl<const W: usize, const E: usize> Bench<W, E> {
                 reads: reads.clone(),
                 takes: takes.clone(),
             },
+            air: None,
         });
         Self { rig, reads, takes }
     }
@@ -121,7 +122,7 @@ fn place() -> Place {
     }
 }
 
-fn bytes(place: &Place) -> Vec<u8> {
+pub fn bytes(place: &Place) -> Vec<u8> {
     place.encode(&mut [0; RECORD]).unwrap().to_vec()
 }
 
@@ -140,7 +141,7 @@ async fn give(host: &Host<'_>, place: &[u8], manifest: &[u8], signature: &[u8]) 
     host.ask(configure, answer).await
 }
 
-async fn configure(host: &Host<'_>, place: &Place) -> Answer {
+pub async fn configure(host: &Host<'_>, place: &Place) -> Answer {
     let bytes = bytes(place);
     give(host, &bytes, &unsigned(&bytes, "test"), &[]).await
 }
@@ -149,7 +150,7 @@ async fn conduct(host: &Host<'_>) -> Answer {
     host.ask(Command::Conduct, answer).await
 }
 
-async fn alone(host: &Host<'_>) -> Alone {
+pub async fn alone(host: &Host<'_>) -> Alone {
     match conduct(host).await {
         Answer::Alone(alone) => alone,
         other => panic!("{other:?}"),
@@ -157,7 +158,7 @@ async fn alone(host: &Host<'_>) -> Alone {
 }
 
 #[derive(Debug, PartialEq)]
-enum Answer {
+pub enum Answer {
     Fed,
     Misplaced(String),
     Alone(Alone),
@@ -469,6 +470,7 @@ fn a_node_with_keys_takes_signed_places_only_and_none_that_is_older() {
     bench.rig.hardware.keys = Keys {
         policy: [Some(*pair(1).pk), None],
         link: None,
+        bus: None,
         fleet: "",
     };
     let bytes = bytes(&place());

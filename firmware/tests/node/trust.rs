@@ -34,6 +34,7 @@ fn signed_rig() -> Rig<4, 4096> {
     rig.hardware.keys = Keys {
         policy: [Some(*pair(1).pk), Some(*pair(2).pk)],
         link: None,
+        bus: None,
         fleet: FLEET,
     };
     rig
