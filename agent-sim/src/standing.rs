@@ -11,11 +11,17 @@ use agent_core::agent::Action;
 use agent_core::message::{Observation, Patch};
 use agent_core::policy::Policy;
 use place::record::{Calibration, SENSORS, Sensor, Target, Tolerance};
-use place::{Fault, Place, Sight};
+use place::{Equipment, Fault, Place, Sight};
 use problem::{Episode, Problem};
 
 /// Thermometers of a node: as many as the emulated boards have.
 pub const THERMOMETERS: usize = 8;
+
+/// What else they have: they do not hear each other.
+const BOARD: Equipment = Equipment {
+    channels: THERMOMETERS as u8,
+    bus: false,
+};
 
 /// Steps of their readings in a degree.
 const SIXTEENTHS: f32 = 16.0;
@@ -81,7 +87,7 @@ pub fn stands(
         return Err(BadStand::Fields);
     }
     let view = View::of(policy);
-    let fits = |place: &Place| place.fits(policy.header(), THERMOMETERS as u8);
+    let fits = |place: &Place| place.fits(policy.header(), BOARD);
     let seen = |field: &[f32]| problem.all_seen(field).collect::<Vec<_>>().concat();
     let (initial, target) = (seen(&episode.initial), seen(&episode.target));
     let mut eye = Eye::new(view, problem);

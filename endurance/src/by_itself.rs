@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use artifacts::say;
 use node_link::{BoardOptions, Clock, EmulatedBoard, NodeConduct, PlaceOffer};
 use place::{
-    Place,
+    Equipment, Place,
     record::{Calibration, RECORD, Sensor, Target, Tolerance},
 };
 use trust::{Manifest, manifest::MANIFEST};
@@ -16,6 +16,12 @@ use endurance::observations::Blob;
 
 /// Thermometers of the emulated board.
 const THERMOMETERS: u8 = 8;
+
+/// What it has.
+const BOARD: Equipment = Equipment {
+    channels: THERMOMETERS,
+    bus: false,
+};
 
 /// Ticks of a period, so that a step of any policy is over before the next is due.
 const PERIOD_US: f32 = 1e6;
@@ -33,7 +39,7 @@ pub fn measure(image: &Path, blob: &Blob) -> Result<Option<f64>> {
         header.sensing.target,
         header.timing.period_us,
     );
-    if place.fits(header, THERMOMETERS).is_err() {
+    if place.fits(header, BOARD).is_err() {
         return Ok(None);
     }
     let (mut board, mut node) = EmulatedBoard::start(&BoardOptions {

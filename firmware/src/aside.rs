@@ -62,6 +62,7 @@ impl<'d, M: RawMutex, N> Aside<'d, M, N> {
 
 impl<M: RawMutex, N: Sensors> Sensors for Aside<'_, M, N> {
     const CHANNELS: u8 = N::CHANNELS;
+    const BUS: bool = N::BUS;
 
     async fn read(&mut self, channel: u8) -> Option<f32> {
         if self.owed {

@@ -8,6 +8,7 @@ use agent_core::{
 };
 use embassy_time::{Duration, Instant};
 use embedded_storage::nor_flash::NorFlash;
+use place::Equipment;
 
 use crate::{air::Air, keys::Keys};
 
@@ -99,6 +100,14 @@ impl<A: Actuator, B: Actuator> Actuator for (A, B) {
 pub trait Sensors {
     /// How many channels there are, from 0.
     const CHANNELS: u8;
+    /// Whether the board also has a bus, on which neighbours say what theirs read: an image for one without it
+    /// carries next to nothing of that.
+    const BUS: bool = false;
+    /// Both.
+    const EQUIPMENT: Equipment = Equipment {
+        channels: Self::CHANNELS,
+        bus: Self::BUS,
+    };
 
     /// Reads a channel, in its own units; none if it gives nothing. A node waits for it no longer than until
     /// its next step is due: what is given up must leave the bus fit to be used again.

@@ -91,7 +91,7 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator, N:
     };
     let keys = hardware.keys.clone();
     // Only what has keys has something to remember.
-    let speaks = N::CHANNELS > 0 && keys.bus.is_some();
+    let speaks = N::BUS && keys.bus.is_some();
     let journal = match keys.link.is_some() || keys.guard_policies() || speaks {
         true => Journal::open(&mut hardware.journal),
         false => None,
@@ -99,7 +99,7 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator, N:
     // Without a journal no nonce is known to be new: nobody is let in.
     let starts = journal.as_ref().map(Journal::starts);
     let link_key = keys.link.clone();
-    if N::CHANNELS > 0
+    if N::BUS
         && let Some(air) = air
     {
         air.open(keys.bus.as_ref(), starts);
@@ -419,7 +419,7 @@ impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, D, A, N> {
         let (Some(places), Some(slots), Some(policy)) = (&self.places, slots, policy) else {
             return;
         };
-        match places.load(slots, policy, N::CHANNELS, &mut self.pulse.standing) {
+        match places.load(slots, policy, N::EQUIPMENT, &mut self.pulse.standing) {
             Ok(()) => log!(
                 info,
                 "acts by itself: {=bool}",
@@ -451,7 +451,7 @@ impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, D, A, N> {
             return Err(Refusal::NoStation);
         };
         let running = policy.as_ref().ok_or(Refusal::NoPolicy)?;
-        places.take(slots, &self.store, offer, running, N::CHANNELS)?;
+        places.take(slots, &self.store, offer, running, N::EQUIPMENT)?;
         self.stand(policy, Some(slots));
         Ok(())
     }
@@ -464,7 +464,9 @@ impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, D, A, N> {
             };
         }
         let conduct = match (&self.pulse.standing, self.misplaced) {
-            (Some(standing), _) => Conduct::Alone(standing.conduct(self.pulse.air)),
+            (Some(standing), _) => {
+                Conduct::Alone(standing.conduct(self.pulse.air.filter(|_| N::BUS)))
+            }
             (None, Some(refusal)) => Conduct::Refused {
                 reason: sentence.of(refusal),
             },

@@ -10,7 +10,7 @@
 
 use agent_core::{message::CRC32, policy::Policy};
 use heapless::Vec;
-use place::{Place, record::RECORD};
+use place::{Equipment, Place, record::RECORD};
 use serde::{Deserialize, Serialize};
 use trust::{
     Manifest, ManifestFault,
@@ -132,14 +132,14 @@ impl Places {
         Some(places)
     }
 
-    /// Puts the node at its place, for this policy on a board with so many channels: none if it acts on what a
+    /// Puts the node at its place, for this policy on a board that has this: none if it acts on what a
     /// host shows it.
     #[inline(never)]
     pub fn load<S: PolicyFlash>(
         &self,
         slots: &[S; 2],
         policy: &Policy,
-        channels: u8,
+        board: Equipment,
         standing: &mut Option<Standing>,
     ) -> Result<(), Refusal> {
         *standing = None;
@@ -147,7 +147,7 @@ impl Places {
             return Ok(());
         }
         let mut place = None;
-        self.read(slots, policy, channels, &mut place)?;
+        self.read(slots, policy, board, &mut place)?;
         if let Some(place) = &place {
             Standing::put(standing, place, self.counter, policy);
         }
@@ -160,13 +160,13 @@ impl Places {
         &self,
         slots: &[S; 2],
         policy: &Policy,
-        channels: u8,
+        board: Equipment,
         place: &mut Option<Place>,
     ) -> Result<(), Refusal> {
         let record = slots.get(self.slot).and_then(Record::read);
         let record = record.ok_or(Refusal::Flash)?;
         let said = Manifest::read(&record.manifest).map_err(Refusal::Manifest)?;
-        *place = fitting(&record.place, &said, policy, channels)?;
+        *place = fitting(&record.place, &said, policy, board)?;
         Ok(())
     }
 
@@ -178,14 +178,14 @@ impl Places {
         store: &Store,
         offer: Offer<'_>,
         policy: &Policy,
-        channels: u8,
+        board: Equipment,
     ) -> Result<(), Refusal> {
         let said = offered(store, offer.place, offer.manifest, offer.signature)?;
         let (counter, newest) = (said.counter, self.counter);
         if store.wants_signatures() && counter <= newest {
             return Err(Refusal::Old { counter, newest });
         }
-        check(offer.place, &said, policy, channels)?;
+        check(offer.place, &said, policy, board)?;
         let generation = self.generation.checked_add(1).ok_or(Refusal::Flash)?;
         let slot = 1 - self.slot.min(1);
         let flash = slots.get_mut(slot).ok_or(Refusal::Flash)?;
@@ -201,8 +201,8 @@ impl Places {
 
 /// Whether [`fitting`] would give a place, or none was meant.
 #[inline(never)]
-fn check(bytes: &[u8], said: &Manifest, policy: &Policy, channels: u8) -> Result<(), Refusal> {
-    fitting(bytes, said, policy, channels).map(|_| ())
+fn check(bytes: &[u8], said: &Manifest, policy: &Policy, board: Equipment) -> Result<(), Refusal> {
+    fitting(bytes, said, policy, board).map(|_| ())
 }
 
 /// Writes what was taken.
@@ -231,12 +231,12 @@ pub(crate) struct Offer<'a> {
     pub signature: &'a [u8],
 }
 
-/// The place in these bytes, if it is one for this policy and a board with so many channels.
+/// The place in these bytes, if it is one for this policy and a board that has this.
 fn fitting(
     bytes: &[u8],
     said: &Manifest,
     policy: &Policy,
-    channels: u8,
+    board: Equipment,
 ) -> Result<Option<Place>, Refusal> {
     if bytes.is_empty() {
         return Ok(None);
@@ -245,7 +245,7 @@ fn fitting(
         return Err(Refusal::PlaceOfOther);
     }
     let place = Place::read(bytes).map_err(Refusal::Place)?;
-    let fits = place.fits(policy.header(), channels);
+    let fits = place.fits(policy.header(), board);
     fits.map_err(Refusal::Place)?;
     Ok(Some(place))
 }

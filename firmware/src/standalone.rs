@@ -93,6 +93,7 @@ impl Standing {
         air: Option<&Air>,
         actuator: &mut impl Actuator,
     ) {
+        let air = air.filter(|_| N::BUS);
         if let (Some(air), false) = (air, self.listens) {
             air.stand(&self.place, policy.header());
             self.listens = true;

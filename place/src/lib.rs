@@ -20,5 +20,5 @@ pub mod record;
 pub mod sight;
 
 pub use conduct::Conduct;
-pub use record::{Fault, Place};
+pub use record::{Equipment, Fault, Place};
 pub use sight::Sight;

@@ -19,6 +19,15 @@ pub const RECORD: usize = 560;
 /// First in every record: what it is, and its form.
 const FORM: [u8; 4] = *b"PLC2";
 
+/// What a board has for places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Equipment {
+    /// Channels that sensors are read on, from 0.
+    pub channels: u8,
+    /// Whether it hears its neighbours.
+    pub bus: bool,
+}
+
 /// What a node knows of its place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Place {
@@ -207,9 +216,9 @@ impl Place {
         Ok(())
     }
 
-    /// Whether a policy can run here, on a board with so many channels.
+    /// Whether a policy can run here, on a board that has this.
     #[inline(never)]
-    pub fn fits(&self, policy: &Header, channels: u8) -> Result<(), Fault> {
+    pub fn fits(&self, policy: &Header, board: Equipment) -> Result<(), Fault> {
         let (sensing, limits) = (&policy.sensing, &policy.limits);
         if sensing.axes != 1 && self.neighbours.is_none() {
             return Err(Fault::Plane);
@@ -223,12 +232,16 @@ impl Place {
             return Err(Fault::Window { window });
         }
         for &Sensor { channel, cell, .. } in &self.sensors {
-            if channel >= channels {
+            if channel >= board.channels {
+                let channels = board.channels;
                 return Err(Fault::NoChannel { channel, channels });
             }
             if cell >= window {
                 return Err(Fault::Cell { cell, window });
             }
+        }
+        if self.neighbours.is_some() && !board.bus {
+            return Err(Fault::NoBus);
         }
         if let Some(neighbours) = &self.neighbours
             && let Some(cell) = (0..64).find(|c| neighbours.hears(*c) && *c >= window)
@@ -408,6 +421,8 @@ pub enum Fault {
         /// How many it has.
         channels: u8,
     },
+    /// It is to hear neighbours, and the board has nothing to hear them with.
+    NoBus,
     /// The policy's window does not have a cell.
     Cell {
         /// The cell.
@@ -517,6 +532,7 @@ impl fmt::Display for Fault {
             Self::NoChannel { channel, channels } => {
                 write!(f, "there is no channel {channel}: the board has {channels}, from 0")
             }
+            Self::NoBus => f.write_str("it is to hear neighbours: the board has no bus"),
             Self::Cell { cell, window } => write!(
                 f,
                 "there is no cell {cell}: the policy's window has {window}, from 0"
@@ -633,6 +649,12 @@ pub(crate) mod tests {
         }
     }
 
+    /// What places are for, where nothing else is said.
+    pub const BOARD: Equipment = Equipment {
+        channels: 3,
+        bus: true,
+    };
+
     /// The sentence for a place that was changed so.
     fn refused(change: impl FnOnce(&mut Place)) -> Fault {
         let mut place = place();
@@ -645,7 +667,7 @@ pub(crate) mod tests {
                 assert_eq!(Place::read(bytes), Err(fault));
                 fault
             }
-            Ok(()) => place.fits(&policy(), 3).unwrap_err(),
+            Ok(()) => place.fits(&policy(), BOARD).unwrap_err(),
         }
     }
 
@@ -654,7 +676,7 @@ pub(crate) mod tests {
         let mut buffer = [0; RECORD];
         let bytes = place().encode(&mut buffer).unwrap();
         assert_eq!(Place::read(bytes), Ok(place()));
-        assert_eq!(place().fits(&policy(), 3), Ok(()));
+        assert_eq!(place().fits(&policy(), BOARD), Ok(()));
         let short = &bytes[..bytes.len() - 1];
         assert_eq!(Place::read(short), Err(Fault::Unreadable));
         let mut other = bytes.to_vec();
@@ -766,13 +788,18 @@ pub(crate) mod tests {
     #[test]
     fn neighbours_that_could_not_be_told_apart_are_refused() {
         assert_eq!(heard().check(), Ok(()));
-        assert_eq!(heard().fits(&policy(), 3), Ok(()));
+        assert_eq!(heard().fits(&policy(), BOARD), Ok(()));
+        let deaf = Equipment {
+            bus: false,
+            ..BOARD
+        };
+        assert_eq!(heard().fits(&policy(), deaf), Err(Fault::NoBus));
         let refused = |change: fn(&mut Neighbours)| {
             let mut place = heard();
             change(place.neighbours.as_mut().unwrap());
             place
                 .check()
-                .and_then(|()| place.fits(&policy(), 3))
+                .and_then(|()| place.fits(&policy(), BOARD))
                 .unwrap_err()
         };
         assert_eq!(refused(|n| n.spacing = 0.0), Fault::Spacing);
@@ -800,7 +827,7 @@ pub(crate) mod tests {
         let around = |cells| {
             let mut place = place.clone();
             place.neighbours.as_mut().unwrap().cells = cells;
-            place.fits(&header, 3)
+            place.fits(&header, BOARD)
         };
         let at = |row: u64, column: u64| 1 << (4 * row + column);
         let corners = at(1, 1) | at(1, 2) | at(1, 3) | at(2, 1) | at(2, 3);
@@ -808,7 +835,10 @@ pub(crate) mod tests {
         assert_eq!(around(corners & !at(1, 3)), Err(Fault::Gap { cell: 7 }));
         let mut header = header.clone();
         header.sensing.window = 9;
-        assert_eq!(place.fits(&header, 3), Err(Fault::Window { window: 81 }));
+        assert_eq!(
+            place.fits(&header, BOARD),
+            Err(Fault::Window { window: 81 })
+        );
     }
 
     #[test]
@@ -816,7 +846,7 @@ pub(crate) mod tests {
         let unfit = |change: fn(&mut Header<'static>)| {
             let mut policy = policy();
             change(&mut policy);
-            place().fits(&policy, 3).unwrap_err()
+            place().fits(&policy, BOARD).unwrap_err()
         };
         assert_eq!(unfit(|policy| policy.sensing.axes = 2), Fault::Plane);
         assert_eq!(
@@ -863,7 +893,7 @@ pub(crate) mod tests {
             let at = at % bytes.len();
             bytes[at] = byte ^ 1 << bit;
             if let Ok(place) = Place::read(&bytes) {
-                let _ = place.fits(&policy(), 3);
+                let _ = place.fits(&policy(), BOARD);
             }
         }
     }

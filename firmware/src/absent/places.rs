@@ -1,6 +1,7 @@
 //! No places: an image that cannot act by itself carries nothing of what keeps them.
 
 use agent_core::policy::Policy;
+use place::Equipment;
 
 use crate::{admit::Refusal, hardware::PolicyFlash, standalone::Standing, store::Store};
 
@@ -17,7 +18,7 @@ impl Places {
         &self,
         _: &[S; 2],
         _: &Policy,
-        _: u8,
+        _: Equipment,
         _: &mut Option<Standing>,
     ) -> Result<(), Refusal> {
         match *self {}
@@ -29,7 +30,7 @@ impl Places {
         _: &Store,
         _: Offer<'_>,
         _: &Policy,
-        _: u8,
+        _: Equipment,
     ) -> Result<(), Refusal> {
         match *self {}
     }

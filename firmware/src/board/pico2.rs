@@ -143,7 +143,11 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         // SAFETY: as above.
         let slots = unsafe { MappedSlot::places(controller, PLACES, MAPPED + PLACES as usize) };
         let sensors = senses::beside(spawner, Tmp105s::on(bus));
-        let station = Station { slots, sensors };
+        let station = Station {
+            slots,
+            sensors,
+            air: None,
+        };
         ((lamp, Driven::new(output)), Some(station))
     };
     #[cfg(not(feature = "standalone"))]

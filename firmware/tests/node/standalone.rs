@@ -43,6 +43,7 @@ pub struct Probes {
 
 impl Sensors for Probes {
     const CHANNELS: u8 = 4;
+    const BUS: bool = true;
 
     async fn read(&mut self, channel: u8) -> Option<f32> {
         if self.takes.get() > Duration::MIN {

@@ -178,7 +178,7 @@ fn span(mounted: impl Iterator<Item = usize> + Clone) -> Option<Span> {
 mod tests {
     use super::*;
     use crate::neighbours::bulletin::{Bulletin, Field};
-    use crate::record::tests::{heard, place, policy};
+    use crate::record::tests::{BOARD, heard, place, policy};
     use crate::record::{Neighbours, Sensor, Tolerance};
     use agent_core::policy::Header;
     use proptest::prelude::*;
@@ -224,7 +224,10 @@ mod tests {
             }),
             ..heard()
         };
-        assert_eq!(place.check().and_then(|()| place.fits(&header, 3)), Ok(()));
+        assert_eq!(
+            place.check().and_then(|()| place.fits(&header, BOARD)),
+            Ok(())
+        );
         (place, header)
     }
 
