@@ -255,6 +255,22 @@ const COMMANDS: &[(&str, Smoke)] = &[
         "agent-sim configure --fed --link serial=/dev/ttyACM0",
         Stage("tests: by_itself"),
     ),
+    (
+        "agent-sim run heat-1d --plant-io qemu=8 --standalone --set table",
+        Stage("tests: by_itself"),
+    ),
+    (
+        "agent-sim run heat-1d --plant-io qemu=8 --standalone --fault kill,count=2,at=0.5",
+        Stage("tests: by_itself"),
+    ),
+    (
+        "cargo run --release -p agent-sim -- run heat-1d --plant-io qemu=8 --standalone",
+        Stage("tests: by_itself"),
+    ),
+    (
+        "agent-sim eval heat-1d --standalone",
+        With("--episodes 1 --steps 4"),
+    ),
     // docs/policy-format.md
     ("trainer step my.policy", With("")),
     (
