@@ -67,13 +67,6 @@ struct Post {
     tolerance: Tolerance,
 }
 
-/// A reading that was taken, and when it was measured by this node's clock.
-#[derive(Debug, Clone, Copy)]
-struct Said {
-    value: f32,
-    measured_us: u64,
-}
-
 /// Somebody who speaks.
 #[derive(Debug, Clone, Copy)]
 struct Voice {
@@ -86,19 +79,46 @@ struct Voice {
     lag_us: u64,
     /// When something new was last heard of it.
     heard_us: u64,
-    said: Option<Said>,
+    /// The last reading of it that was taken, and when that was measured by this node's clock.
+    value: Option<f32>,
+    measured_us: u64,
 }
 
-/// Who speaks in one cell.
+/// An option that is zeros where there is none: in a static nobody is then no part of an image.
 #[derive(Debug, Clone, Copy)]
-struct Ear {
-    /// The first is used; the other would follow it.
-    voices: [Option<Voice>; 2],
+#[repr(u8)]
+enum Seat<T> {
+    Empty = 0,
+    Taken(T) = 1,
+}
+
+impl<T> Seat<T> {
+    fn of(one: Option<T>) -> Self {
+        one.map_or(Self::Empty, Self::Taken)
+    }
+
+    fn get(self) -> Option<T> {
+        match self {
+            Self::Empty => None,
+            Self::Taken(one) => Some(one),
+        }
+    }
+}
+
+/// Who speaks in one cell: the first is used; the other would follow it.
+type Voices = [Option<Voice>; 2];
+
+/// The same, kept.
+#[derive(Debug, Clone, Copy)]
+struct Ear([Seat<Voice>; 2]);
+
+impl Ear {
+    const DEAF: Self = Self([Seat::Empty; 2]);
 }
 
 /// What a node hears.
 pub struct Hearing {
-    post: Option<Post>,
+    post: Seat<Post>,
     /// Whether bulletins prove who said them: numbers then never begin again without a new start, and no
     /// speaker is forgotten for being silent.
     proven: bool,
@@ -116,9 +136,9 @@ impl Hearing {
     /// Nobody is heard.
     pub const fn new() -> Self {
         Self {
-            post: None,
+            post: Seat::Empty,
             proven: false,
-            ears: [Ear { voices: [None; 2] }; CELLS],
+            ears: [Ear::DEAF; CELLS],
             counts: Heard {
                 deaf: 0,
                 taken: 0,
@@ -143,24 +163,24 @@ impl Hearing {
             neighbours,
             tolerance: place.tolerance,
         });
-        if self.post != post || self.proven != proven {
-            self.post = post;
+        if self.post.get() != post || self.proven != proven {
+            self.post = Seat::of(post);
             self.proven = proven;
-            self.ears.fill(Ear { voices: [None; 2] });
+            self.ears.fill(Ear::DEAF);
             self.counts = Heard::default();
         }
     }
 
     /// Counts bytes that are no bulletin.
     pub fn damaged(&mut self) {
-        if self.post.is_some() {
+        if self.post.get().is_some() {
             count(&mut self.counts.damaged);
         }
     }
 
     /// Takes what came at that time; in which cell of the window it was measured.
     pub fn hear(&mut self, bulletin: &Bulletin, now_us: u64) -> Result<u16, Unused> {
-        let Some(post) = &self.post else {
+        let Some(post) = &self.post.get() else {
             return Err(Unused::Elsewhere);
         };
         let cell = post.cell(bulletin);
@@ -184,15 +204,15 @@ impl Hearing {
 
     /// What is known of a cell, and how old that is.
     pub fn said(&self, cell: u16, now_us: u64) -> Option<(f32, u64)> {
-        let [voice, _] = self.ears.get(usize::from(cell))?.voices;
-        let said = voice?.said?;
-        Some((said.value, now_us.saturating_sub(said.measured_us)))
+        let Ear([voice, _]) = *self.ears.get(usize::from(cell))?;
+        let voice = voice.get()?;
+        Some((voice.value?, now_us.saturating_sub(voice.measured_us)))
     }
 
     /// What became of what was said.
     pub fn heard(&self, now_us: u64) -> Heard {
         let mut heard = self.counts;
-        if let Some(post) = &self.post {
+        if let Some(post) = self.post.get() {
             let stale_us = u64::from(post.neighbours.stale_us);
             for cell in (0..64).filter(|cell| post.neighbours.hears(*cell)) {
                 let said = self.said(cell, now_us);
@@ -230,18 +250,31 @@ impl Ear {
         bulletin: &Bulletin,
         now_us: u64,
     ) -> Result<(), Unused> {
+        let mut voices = self.0.map(Seat::get);
+        let taken = Self::hear_among(&mut voices, post, proven, bulletin, now_us);
+        self.0 = voices.map(Seat::of);
+        taken
+    }
+
+    fn hear_among(
+        voices: &mut Voices,
+        post: &Post,
+        proven: bool,
+        bulletin: &Bulletin,
+        now_us: u64,
+    ) -> Result<(), Unused> {
         let stale_us = u64::from(post.neighbours.stale_us);
         let is_silent = |voice: &Voice| now_us.saturating_sub(voice.heard_us) > stale_us;
         let speaker = bulletin.speaker();
         let is_speaker =
             |voice: &Option<Voice>| voice.is_some_and(|voice| voice.speaker == speaker);
-        let Some(at) = self.voices.iter().position(is_speaker) else {
-            return self.introduce(bulletin, now_us, is_silent);
+        let Some(at) = voices.iter().position(is_speaker) else {
+            return Self::introduce(voices, bulletin, now_us, is_silent);
         };
-        let taken = match self.voices.get_mut(at) {
+        let taken = match voices.get_mut(at) {
             // Nothing proves that it is the one it was, and it may have been started again.
             Some(Some(voice)) if !proven && is_silent(voice) => {
-                *voice = Voice::new(bulletin, now_us);
+                voice.begin_anew(bulletin, now_us);
                 Err(Unused::Introduced)
             }
             Some(Some(voice)) => voice.hear(post, proven, bulletin, now_us),
@@ -250,11 +283,11 @@ impl Ear {
         if at == 0 {
             return taken;
         }
-        match (taken, self.voices) {
+        match (taken, &voices) {
             (Err(unused), _) => Err(unused),
-            (Ok(()), [Some(first), _]) if !is_silent(&first) => Err(Unused::Rival),
+            (Ok(()), [Some(first), _]) if !is_silent(first) => Err(Unused::Rival),
             (Ok(()), _) => {
-                self.voices.swap(0, 1);
+                voices.swap(0, 1);
                 Ok(())
             }
         }
@@ -262,13 +295,13 @@ impl Ear {
 
     /// Makes the acquaintance of somebody, if there is room.
     fn introduce(
-        &mut self,
+        voices: &mut Voices,
         bulletin: &Bulletin,
         now_us: u64,
         is_silent: impl Fn(&Voice) -> bool,
     ) -> Result<(), Unused> {
         let voice = Voice::new(bulletin, now_us);
-        match &mut self.voices {
+        match voices {
             [first @ None, _] => *first = Some(voice),
             [_, second @ None] => *second = Some(voice),
             [_, Some(second)] if is_silent(second) => *second = voice,
@@ -287,8 +320,18 @@ impl Voice {
             lag: (now_us as u32).wrapping_sub(bulletin.stamp_us),
             lag_us: now_us,
             heard_us: now_us,
-            said: None,
+            value: None,
+            measured_us: 0,
         }
+    }
+
+    /// Makes its acquaintance again. What was last measured where it stands is known still, and as old as it is.
+    fn begin_anew(&mut self, bulletin: &Bulletin, now_us: u64) {
+        *self = Self {
+            value: self.value,
+            measured_us: self.measured_us,
+            ..Self::new(bulletin, now_us)
+        };
     }
 
     fn hear(
@@ -307,7 +350,7 @@ impl Voice {
             return Err(Unused::Again);
         }
         if bulletin.start != self.start {
-            *self = Self::new(bulletin, now_us);
+            self.begin_anew(bulletin, now_us);
             return Err(Unused::Introduced);
         }
         self.number = bulletin.number;
@@ -326,13 +369,13 @@ impl Voice {
         if !(least..=most).contains(&value) {
             return Err(Unused::Implausible);
         }
-        if let Some(said) = self.said {
-            let passed = measured_us.saturating_sub(said.measured_us) as f32 * 1e-6;
-            if (value - said.value).abs() > change * passed {
+        if let Some(before) = self.value {
+            let passed = measured_us.saturating_sub(self.measured_us) as f32 * 1e-6;
+            if (value - before).abs() > change * passed {
                 return Err(Unused::Implausible);
             }
         }
-        self.said = Some(Said { value, measured_us });
+        (self.value, self.measured_us) = (Some(value), measured_us);
         Ok(())
     }
 
@@ -577,8 +620,9 @@ mod tests {
             let key = BusKey::new([3; 32]);
             let mut ear = hearing(true);
             // Ten a second is slower than these values change with their number.
-            let post = ear.post.as_mut().unwrap();
+            let mut post = ear.post.get().unwrap();
             post.tolerance.change = 1e9;
+            ear.post = Seat::Taken(post);
             let (mut now, mut number) = (100_000u64, 0u64);
             let mut sent: Vec<(Vec<u8>, u64, f32)> = Vec::new();
             // When each comes, and what; and the least that one was under way that was heard in order.

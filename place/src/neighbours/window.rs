@@ -104,15 +104,15 @@ fn fill(
     field: &mut [f32],
 ) -> Option<()> {
     let side = usize::from(grid.side);
-    let at = |row: usize, column: usize| known.get(row * side + column).copied().flatten();
     for row in mounted.rows() {
         for column in mounted.columns() {
-            let value = match at(row, column) {
-                Some(value) => value,
+            let at = row * side + column;
+            let value = match known.get(at)? {
+                Some(value) => *value,
                 None => {
-                    let last = held.get(row * side + column).copied().flatten()?;
-                    let along = between(column, side, |column| at(row, column));
-                    let across = || between(row, grid.rows().into(), |row| at(row, column));
+                    let last = (*held.get(at)?)?;
+                    let along = between(known, (row * side, 1), column, side);
+                    let across = || between(known, (column, side), row, grid.rows().into());
                     along.or_else(across).unwrap_or(last)
                 }
             };
@@ -122,9 +122,11 @@ fn fill(
     Some(())
 }
 
-/// The value on the line from the nearest that is known before to the nearest after.
-fn between(at: usize, cells: usize, known: impl Fn(usize) -> Option<f32>) -> Option<f32> {
-    let near = |k: usize| Some((k, known(k)?));
+/// The value on the line from the nearest that is known before to the nearest after, of so many cells, of which
+/// the first is there and the next that much further.
+#[inline(never)]
+fn between(known: &Cells, (first, stride): (usize, usize), at: usize, cells: usize) -> Option<f32> {
+    let near = |k: usize| Some((k, (*known.get(first + stride * k)?)?));
     let (from, low) = (0..at).rev().find_map(near)?;
     let (to, high) = (at + 1..cells).find_map(near)?;
     let share = (at - from) as f32 / (to - from) as f32;
@@ -137,17 +139,18 @@ fn spread(mounted: Mounted, grid: Grid, field: &mut [f32]) -> Option<()> {
         let mut before = None;
         for column in mounted.columns() {
             if let Some(from) = before {
-                draw(field, from, column, |column| grid.in_patch(row, column))?;
+                draw(field, (grid.in_patch(row, 0), 1), from, column)?;
             }
             before = Some(column);
         }
     }
     let (first, last) = (mounted.columns().next()?, mounted.columns().last()?);
+    let down = grid.in_patch(1, 0) - grid.in_patch(0, 0);
     let mut before = None;
     for row in mounted.rows() {
         if let Some(from) = before {
             for column in first..=last {
-                draw(field, from, row, |row| grid.in_patch(row, column))?;
+                draw(field, (grid.in_patch(0, column), down), from, row)?;
             }
         }
         before = Some(row);
@@ -155,8 +158,11 @@ fn spread(mounted: Mounted, grid: Grid, field: &mut [f32]) -> Option<()> {
     Some(())
 }
 
-/// Puts what lies between two cells on the line from one to the other.
-fn draw(field: &mut [f32], from: usize, to: usize, at: impl Fn(usize) -> usize) -> Option<()> {
+/// Puts what lies between two cells on the line from one to the other; the first of their line is there, and
+/// the next that much further.
+#[inline(never)]
+fn draw(field: &mut [f32], (first, stride): (usize, usize), from: usize, to: usize) -> Option<()> {
+    let at = |k: usize| first + stride * k;
     let (low, high) = (*field.get(at(from))?, *field.get(at(to))?);
     for k in from + 1..to {
         let share = (k - from) as f32 / (to - from) as f32;
