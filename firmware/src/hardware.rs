@@ -114,6 +114,18 @@ pub trait Sensors {
     fn read(&mut self, channel: u8) -> impl Future<Output = Option<f32>>;
 }
 
+/// Sensors of a board that has a bus besides, on which neighbours say what theirs read.
+pub struct WithBus<N>(pub N);
+
+impl<N: Sensors> Sensors for WithBus<N> {
+    const CHANNELS: u8 = N::CHANNELS;
+    const BUS: bool = true;
+
+    fn read(&mut self, channel: u8) -> impl Future<Output = Option<f32>> {
+        self.0.read(channel)
+    }
+}
+
 /// Most bytes of a bus's frame: those of CAN FD.
 pub const MTU: usize = 64;
 

@@ -210,6 +210,8 @@ pub struct BoardOptions {
     pub flash: Option<PathBuf>,
     /// Thermometers on the board's bus, for a node that senses by itself: [`THERMOMETERS`] at most.
     pub thermometers: u8,
+    /// The socket of the [line](crate::SharedLine) that its third UART is on, where it hears other boards.
+    pub bus: Option<PathBuf>,
 }
 
 /// The most thermometers that have addresses.
@@ -239,6 +241,7 @@ impl BoardOptions {
             clock: Clock::Wall,
             flash: None,
             thermometers: 0,
+            bus: None,
         }
     }
 }
@@ -601,6 +604,12 @@ fn boot(options: &BoardOptions, flash: &Path, folder: &Path) -> Result<Child, Bo
         .args(machine.log())
         .arg("-qmp")
         .arg(format!("unix:{},server=on,wait=off", file(MONITOR)));
+    if let Some(bus) = &options.bus {
+        // UART2, after the link and the log; multiplexed as the link is.
+        qemu.arg("-chardev")
+            .arg(format!("socket,id=bus,mux=on,path={}", escaped(bus)))
+            .args(["-serial", "chardev:bus"]);
+    }
     machine.select(&mut qemu, &options.image);
     for k in 0..options.thermometers.min(THERMOMETERS) {
         let address = 0x48 + k;

@@ -8,7 +8,7 @@
 //! 2. A [`Session`] makes commands of them and reports, numbered, so that an answer is never taken
 //!    for that to another question; it resends what was lost and counts what was damaged.
 //! 3. An [`EmulatedBoard`] is the process at the other end, where there is one: it is killed, hung,
-//!    restarted and reset like a board on a bench.
+//!    restarted and reset like a board on a bench. Several can be on one [`SharedLine`].
 //!
 //! What a node logs is made readable by [`device_log`]; [`keys`] are files for nodes that obey not
 //! everybody and run not everybody's policies.
@@ -25,6 +25,7 @@ pub mod keys;
 pub mod network;
 pub mod serial;
 pub mod session;
+pub mod shared_line;
 pub mod tcp;
 pub mod unreliable;
 
@@ -38,6 +39,7 @@ pub use emulated::{BoardError, BoardOptions, Clock, EmulatedBoard, Machine, Set,
 pub use offer::{Offer, PlaceOffer};
 pub use plain_text::plain;
 pub use session::{LinkCounters, NodeConduct, NodeStatus, Session, SessionError, UploadLimit};
+pub use shared_line::SharedLine;
 
 use std::{io, time::Instant};
 

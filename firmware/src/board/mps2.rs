@@ -1,17 +1,11 @@
 //! The emulated boards: Arm's MPS2+ with one of its images, each with a different core.
 //!
-//! UART0 carries the link and nothing else, UART1 the defmt log. The PSRAM plays the flash.
+//! UART0 carries the link and nothing else, UART1 the defmt log. The PSRAM plays the flash. What a board has that
+//! acts by itself is a page of its own.
 
 use cortex_m::{interrupt::InterruptNumber, peripheral::NVIC};
 use embassy_executor::{InterruptExecutor, SendSpawner};
-#[cfg(not(feature = "standalone"))]
-use firmware::hardware::NoSensors;
-use firmware::{
-    hardware::{Hardware, Station},
-    keys::Keys,
-};
-#[cfg(feature = "standalone")]
-use {super::cmsdk::two_wire::TwoWire, firmware::tmp105::Tmp105s};
+use firmware::{hardware::Hardware, keys::Keys};
 
 use super::{
     Board, WATCHDOG_SECONDS,
@@ -30,22 +24,19 @@ use super::{
 #[cfg_attr(feature = "mps2-an505", path = "mps2_an505.rs")]
 mod image;
 
+#[cfg_attr(feature = "standalone", path = "mps2_alone.rs")]
+#[cfg_attr(not(feature = "standalone"), path = "mps2_fed.rs")]
+mod station;
+
 /// The receive buffer only bridges the time until the node looks, frames gather elsewhere.
-type Link = BufferedUart<256>;
+type Link = BufferedUart<{ image::LINK_UART }, 256>;
 
 pub type Input = &'static Link;
 pub type Output = &'static Link;
-pub type NodeHardware = Hardware<PlayedFlash, CmsdkWatchdog, Reported, Thermometers>;
-
-/// What the board reads by itself.
-#[cfg(feature = "standalone")]
-pub type Thermometers = Tmp105s<TwoWire>;
-/// Nothing.
-#[cfg(not(feature = "standalone"))]
-pub type Thermometers = NoSensors;
+pub type NodeHardware = Hardware<PlayedFlash, CmsdkWatchdog, Reported, station::Thermometers>;
 
 // SAFETY: the board's address map.
-static LINK: Link = Link::new(unsafe { Registers::at(image::LINK_UART) });
+static LINK: Link = unsafe { Link::new() };
 // SAFETY: as above.
 const LOG: Registers = unsafe { Registers::at(image::LOG_UART) };
 
@@ -83,7 +74,7 @@ static __INTERRUPTS: [Vector; 64] = {
     vectors[image::LINK_TRANSMIT as usize] = on_link_transmit;
     vectors[image::TIMER as usize] = on_timer;
     vectors[image::EXECUTOR as usize] = on_executor;
-    vectors
+    station::with_bus(vectors)
 };
 
 extern "C" fn on_link_receive() {
@@ -119,6 +110,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         NVIC::unmask(Interrupt(image::LINK_RECEIVE));
         NVIC::unmask(Interrupt(image::LINK_TRANSMIT));
     }
+    let spawner = EXECUTOR.start(Interrupt(image::EXECUTOR));
     let hardware = Hardware {
         board: image::NAME,
         keys: Keys::BUILT_IN,
@@ -134,7 +126,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         // SAFETY: as above.
         actuator: unsafe { Reported::new() },
         // SAFETY: as above.
-        station: unsafe { station() },
+        station: unsafe { station::station(spawner) },
         history,
         last_words,
         stack: mishap::stack,
@@ -146,29 +138,5 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         output: &LINK,
         hardware,
     };
-    Some((EXECUTOR.start(Interrupt(image::EXECUTOR)), board))
-}
-
-/// What the board has to act by itself.
-///
-/// # Safety
-/// As of [`PlayedFlash::slots`].
-#[cfg(feature = "standalone")]
-unsafe fn station() -> Option<Station<PlayedFlash, Thermometers>> {
-    Some(Station {
-        // SAFETY: as the caller says.
-        slots: unsafe { PlayedFlash::places() },
-        // SAFETY: the board's address map, and nothing else uses the bus.
-        sensors: Tmp105s::on(unsafe { TwoWire::at(image::TWO_WIRE) }),
-        air: None,
-    })
-}
-
-/// Nothing.
-///
-/// # Safety
-/// It is safe.
-#[cfg(not(feature = "standalone"))]
-unsafe fn station() -> Option<Station<PlayedFlash, Thermometers>> {
-    None
+    Some((spawner, board))
 }

@@ -12,6 +12,14 @@ pub const WATCHDOG: usize = 0x4000_8000;
 #[cfg(feature = "standalone")]
 pub const TWO_WIRE: usize = 0x4002_a000;
 
+/// The bus's, where boards hear each other.
+#[cfg(feature = "standalone")]
+pub const BUS_UART: usize = 0x4000_6000;
+#[cfg(feature = "standalone")]
+pub const BUS_RECEIVE: u16 = 4;
+#[cfg(feature = "standalone")]
+pub const BUS_TRANSMIT: u16 = 5;
+
 pub const LINK_RECEIVE: u16 = 0;
 pub const LINK_TRANSMIT: u16 = 1;
 pub const TIMER: u16 = 10;

@@ -78,57 +78,65 @@ const FASTEST_DIVIDER: u32 = 16;
 /// has made room: the emulator then holds the sender back, and nothing is lost.
 /// On a real line, without flow control, the bytes beyond the buffer are lost,
 /// and the frame they belong to fails its checksum.
-pub struct BufferedUart<const N: usize> {
-    registers: Registers,
+///
+/// Its address is part of its type: of one that is off, memory then holds nothing but zeros, and the image nothing.
+pub struct BufferedUart<const BASE: usize, const N: usize> {
     received: Pipe<CriticalSectionRawMutex, N>,
     transmitted: AtomicWaker,
 }
 
-impl<const N: usize> BufferedUart<N> {
+impl<const BASE: usize, const N: usize> BufferedUart<BASE, N> {
     /// A UART that is still switched off.
-    pub const fn new(registers: Registers) -> Self {
+    ///
+    /// # Safety
+    /// `BASE` must be the address of a CMSDK UART.
+    pub const unsafe fn new() -> Self {
         Self {
-            registers,
             received: Pipe::new(),
             transmitted: AtomicWaker::new(),
         }
     }
 
+    fn registers(&self) -> Registers {
+        // SAFETY: `new` was promised that.
+        unsafe { Registers::at(BASE) }
+    }
+
     /// Switches the UART on. Its interrupts must be routed to the two methods below.
     pub fn enable(&self) {
-        self.registers.baud_divider().write(FASTEST_DIVIDER);
-        self.registers
+        self.registers().baud_divider().write(FASTEST_DIVIDER);
+        self.registers()
             .control()
             .write(CTRL_TX_ENABLE | CTRL_RX_ENABLE | CTRL_TX_INTERRUPT | CTRL_RX_INTERRUPT);
         // The emulator delivers what was sent before only when the data is read.
-        if self.registers.state().read() & STATE_RX_FULL == 0 {
-            self.registers.data().read();
+        if self.registers().state().read() & STATE_RX_FULL == 0 {
+            self.registers().data().read();
         }
     }
 
     /// To be called by the receive interrupt.
     pub fn on_receive(&self) {
         // Cleared first: reading the data lets the next byte in.
-        self.registers.interrupt().write(INTERRUPT_RX);
+        self.registers().interrupt().write(INTERRUPT_RX);
         if !self.take_bytes() {
-            let control = self.registers.control();
+            let control = self.registers().control();
             control.write(control.read() & !CTRL_RX_INTERRUPT);
         }
     }
 
     /// To be called by the transmit interrupt.
     pub fn on_transmit(&self) {
-        self.registers.interrupt().write(INTERRUPT_TX);
+        self.registers().interrupt().write(INTERRUPT_TX);
         self.transmitted.wake();
     }
 
     /// Moves what has come into the buffer; false if there is more than fits.
     fn take_bytes(&self) -> bool {
-        while self.registers.state().read() & STATE_RX_FULL != 0 {
+        while self.registers().state().read() & STATE_RX_FULL != 0 {
             if self.received.is_full() {
                 return false;
             }
-            let byte = self.registers.data().read() as u8;
+            let byte = self.registers().data().read() as u8;
             let _ = self.received.try_write(&[byte]);
         }
         true
@@ -136,7 +144,7 @@ impl<const N: usize> BufferedUart<N> {
 
     /// Lets bytes in again after the buffer was full.
     fn unmask_receiver(&self) {
-        let control = self.registers.control();
+        let control = self.registers().control();
         critical_section::with(|_| {
             let masked = control.read();
             if masked & CTRL_RX_INTERRUPT != 0 {
@@ -152,11 +160,11 @@ impl<const N: usize> BufferedUart<N> {
     }
 }
 
-impl<const N: usize> ErrorType for &BufferedUart<N> {
+impl<const BASE: usize, const N: usize> ErrorType for &BufferedUart<BASE, N> {
     type Error = Infallible;
 }
 
-impl<const N: usize> Read for &BufferedUart<N> {
+impl<const BASE: usize, const N: usize> Read for &BufferedUart<BASE, N> {
     async fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Infallible> {
         let length = self.received.read(buffer).await;
         self.unmask_receiver();
@@ -164,13 +172,13 @@ impl<const N: usize> Read for &BufferedUart<N> {
     }
 }
 
-impl<const N: usize> Write for &BufferedUart<N> {
+impl<const BASE: usize, const N: usize> Write for &BufferedUart<BASE, N> {
     async fn write(&mut self, bytes: &[u8]) -> Result<usize, Infallible> {
         let Some(&first) = bytes.first() else {
             return Ok(0);
         };
         self.flush().await?;
-        self.registers.data().write(first.into());
+        self.registers().data().write(first.into());
         Ok(1)
     }
 
@@ -178,7 +186,7 @@ impl<const N: usize> Write for &BufferedUart<N> {
         poll_fn(|context| {
             // Registered first, so that an interrupt between the two is not missed.
             self.transmitted.register(context.waker());
-            match self.registers.state().read() & STATE_TX_FULL {
+            match self.registers().state().read() & STATE_TX_FULL {
                 0 => Poll::Ready(Ok(())),
                 _ => Poll::Pending,
             }
