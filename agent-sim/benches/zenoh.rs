@@ -123,6 +123,7 @@ fn rig(team: &Team, boards: &[Boards], rooms: Rooms) -> Rig {
         link_key: None,
         payload: Some(Payload::new(Offer::unsigned(file.bytes()), &policy)),
         pace: Pace::lock_step(PATIENCE),
+        bus: None,
         log: false,
         seed: 0,
     };

@@ -131,8 +131,13 @@ pub struct Desk {
 impl Desk {
     /// The centre of a guide for so many agents.
     pub fn new(guide: &dyn Guide, agents: usize) -> Self {
+        Self::of(guide.centre(agents), agents)
+    }
+
+    /// A centre for so many agents.
+    pub fn of(centre: Box<dyn Centre>, agents: usize) -> Self {
         Self {
-            centre: guide.centre(agents),
+            centre,
             radio: Radio::new(agents),
         }
     }

@@ -31,7 +31,7 @@ use crate::requirement::{
     BadRequirement, Conditions, Judge, Moment, Require, Requirement, Verdict,
 };
 use crate::rig::{Boards, LinkKind, Rig};
-use crate::standing::{BadStand, stands};
+use crate::standing::{BadStand, Stand, stands};
 use crate::touch::{Added, BadTouch, Touch, touched};
 use agent_core::policy::Policy;
 use artifacts::policy_file::{PolicyFile, PolicyFileError};
@@ -476,7 +476,15 @@ impl Scenario {
         };
         let second = realtime.map_or(1.0, |speed| 1.0 / speed);
         let episode = self.episode(team)?;
-        stands(&team.problem, &policy, &team.places(), &episode, second)?;
+        let stands = stands(&team.problem, &policy, &team.places(), &episode, second)?;
+        let boards: usize = self.plant_io.iter().map(Boards::count).sum();
+        if stands.iter().any(Stand::hears) && boards > 0 && boards < team.agents {
+            return Err(BadScenario::Senseless(format!(
+                "the {} agents of a plane hear each other, and those in this process hear no board: let all be \
+                 boards with --plant-io qemu={}, or none",
+                team.agents, team.agents
+            )));
+        }
         drop(policy);
         (team.standing, team.realtime) = (Some(second), realtime);
         Ok(())

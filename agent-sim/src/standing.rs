@@ -1,27 +1,42 @@
 //! Agents as nodes that sense and act by themselves: fixed where they are mounted, each with eight
-//! thermometers in its window, from whose readings it assembles its patch as `place` has it.
+//! thermometers in its window, from whose readings it assembles its patch as `place` has it. In the plane each
+//! has one thermometer where it is, and hears what those of its window measure.
 //!
 //! A [`Stand`] is what there is at one agent's place. [`Standing`] puts an agent of this process there, with the
 //! code that boards have; on a board it is the place that the node is [configured](crate::rig::Rig::stand_at)
 //! for, and here is only what its thermometers measure ([`Stand::sixteenths`]).
 
+mod hall;
+
+pub use hall::{Bell, Hall};
+
 use crate::link::{Link, LinkError};
 use crate::sense::{Eye, HALO, View};
 use agent_core::agent::Action;
-use agent_core::message::{Observation, Patch};
+use agent_core::message::{Observation, Overview, Patch, Samples, Span};
 use agent_core::policy::Policy;
-use place::record::{Calibration, SENSORS, Sensor, Target, Tolerance};
+use hall::Ear;
+use place::neighbours::grid::Grid;
+use place::neighbours::window;
+use place::record::{Calibration, Neighbours, SENSORS, Sensor, Target, Tolerance};
 use place::{Equipment, Fault, Place, Sight};
 use problem::{Episode, Problem};
+use std::sync::Arc;
 
 /// Thermometers of a node: as many as the emulated boards have.
 pub const THERMOMETERS: usize = 8;
 
-/// What else they have: they do not hear each other.
+/// What else they have: a bus on which they hear each other.
 const BOARD: Equipment = Equipment {
     channels: THERMOMETERS as u8,
-    bus: false,
+    bus: true,
 };
+
+/// How far from where it should be a neighbour may stand, as a share of the way from cell to cell.
+const ASTRAY: f64 = 0.25;
+
+/// For how many steps what a neighbour said is as good as new.
+const FRESH: u32 = 4;
 
 /// Steps of their readings in a degree.
 const SIXTEENTHS: f32 = 16.0;
@@ -60,6 +75,22 @@ pub enum BadStand {
         "agents cannot stand by themselves where they see several fields: their thermometers read one"
     )]
     Fields,
+    /// A plane is seen by what neighbours say.
+    #[error(
+        "agent {agent} cannot stand by itself: nobody is mounted in a cell of its window, and of a plane it \
+         sees, besides its own cell, what neighbours say; put agents a cell of the window apart, or the cells \
+         of the window as far as agents are ([sensors] spacing)"
+    )]
+    Deaf {
+        /// Which one.
+        agent: usize,
+    },
+    /// What neighbours say has one distance from cell to cell.
+    #[error(
+        "agents cannot stand by themselves in this plane: the cells of their windows are {0} apart along one \
+         axis and {1} along the other"
+    )]
+    Oblong(f64, f64),
 }
 
 /// What there is at an agent's place.
@@ -67,6 +98,12 @@ pub enum BadStand {
 pub struct Stand {
     /// What a node there is told.
     pub place: Place,
+    /// Whose agent it is for.
+    agent: usize,
+    /// How the cells of its window lie.
+    grid: Grid,
+    /// The agents that it hears.
+    others: Vec<usize>,
 }
 
 /// A stand for each of the first agents of an episode, in order; a second of the policy's takes so many there.
@@ -87,6 +124,7 @@ pub fn stands(
         return Err(BadStand::Fields);
     }
     let view = View::of(policy);
+    let grid = Grid::of(&policy.header().sensing);
     let fits = |place: &Place| place.fits(policy.header(), BOARD);
     let seen = |field: &[f32]| problem.all_seen(field).collect::<Vec<_>>().concat();
     let (initial, target) = (seen(&episode.initial), seen(&episode.target));
@@ -95,15 +133,41 @@ pub fn stands(
     for (agent, position) in positions.iter().enumerate() {
         let position = position.map(|x| x as f32);
         let mut place = empty(problem, agent, position, second);
-        // What has no line has no window that could be cut out of one.
-        if let Err(fault @ (Fault::Plane | Fault::Wide | Fault::Window { .. })) = fits(&place) {
+        let mut others = Vec::new();
+        if grid.plane {
+            (place.neighbours, others) = neighbours(problem, policy, &place, positions)?;
+            place.tolerance.missing = others.len() as u8;
+        }
+        // Of such windows nothing can be cut out.
+        if let Err(fault @ (Fault::Wide | Fault::Window { .. })) = fits(&place) {
             return Err(BadStand::Place { agent, fault });
         }
         let patch = eye.look(problem, &initial, &target, position);
-        wire(&mut place, problem, view, &patch);
+        let channel = place.sensors.len();
+        match grid.plane {
+            true => {
+                let own = sensor(problem, channel, grid.own().into());
+                let added = place.sensors.push(own);
+                debug_assert!(added.is_ok(), "it is the first");
+                if others.is_empty() {
+                    return Err(BadStand::Deaf { agent });
+                }
+            }
+            false => wire(&mut place, problem, view, &patch),
+        }
+        if view.target {
+            let cells =
+                (0..grid.cells()).filter_map(|cell| patch.target.iter().nth(at(grid, cell)));
+            place.target = Target::Profile(cells.collect());
+        }
         let fitting = place.check().and_then(|()| fits(&place));
         fitting.map_err(|fault| BadStand::Place { agent, fault })?;
-        stands.push(Stand { place });
+        stands.push(Stand {
+            place,
+            agent,
+            grid,
+            others,
+        });
     }
     Ok(stands)
 }
@@ -120,8 +184,8 @@ fn empty(problem: &Problem, agent: usize, position: [f32; 2], second: f64) -> Pl
         target: Target::None,
         force: None,
         tolerance: Tolerance {
+            // One sensor may be gone for good, or all neighbours: the others tell what it would.
             missing: 1,
-            // One sensor may be gone for good: its neighbours tell what it would.
             missing_us: u32::MAX,
             least: field(LEAST),
             // One step below what a dead one shows.
@@ -134,8 +198,50 @@ fn empty(problem: &Problem, agent: usize, position: [f32; 2], second: f64) -> Pl
     }
 }
 
-/// Puts thermometers into the cells of the window that lie in the domain, the outermost ones among them, and
-/// takes note of the target.
+/// Where a cell of the window is in the patch.
+fn at(grid: Grid, cell: u16) -> usize {
+    let side = usize::from(grid.side).max(1);
+    grid.in_patch(usize::from(cell) / side, usize::from(cell) % side)
+}
+
+/// Whom an agent hears: those mounted in cells of its window.
+fn neighbours(
+    problem: &Problem,
+    policy: &Policy<'_>,
+    place: &Place,
+    positions: &[[f64; 2]],
+) -> Result<(Option<Neighbours>, Vec<usize>), BadStand> {
+    let grid = Grid::of(&policy.header().sensing);
+    let [spacing, other] =
+        [0, 1].map(|axis| problem.sensors.spacing(axis) * problem.sensing.spacing as f64);
+    if (spacing - other).abs() > 1e-6 * spacing {
+        return Err(BadStand::Oblong(spacing, other));
+    }
+    let within = ASTRAY * spacing;
+    let (mut cells, mut others) = (0, Vec::new());
+    for cell in (0..grid.cells().min(64)).filter(|cell| *cell != grid.own()) {
+        let centre = grid.centre(place.position, spacing as f32, cell);
+        let stands_there = |position: &[f64; 2]| {
+            let mut axes = position.iter().zip(centre);
+            axes.all(|(x, middle)| (*x as f32 - middle).abs() <= within as f32)
+        };
+        if let Some(other) = positions.iter().position(stands_there) {
+            cells |= 1 << cell;
+            others.push(other);
+        }
+    }
+    let period_us = place.period_us(policy.header()).unwrap_or(1);
+    let neighbours = Neighbours {
+        cells,
+        spacing: spacing as f32,
+        within: within as f32,
+        stale_us: period_us.saturating_mul(FRESH),
+        every: 1,
+    };
+    Ok((Some(neighbours), others))
+}
+
+/// Puts thermometers into the cells of the window that lie in the domain, the outermost ones among them.
 fn wire(place: &mut Place, problem: &Problem, view: View, patch: &Patch<'_>) {
     let inside = patch.inside[0];
     let first = usize::from(inside.first).saturating_sub(HALO);
@@ -148,10 +254,6 @@ fn wire(place: &mut Place, problem: &Problem, view: View, patch: &Patch<'_>) {
         let share = (k * (cells - 1)).checked_div(count - 1).unwrap_or(0);
         let added = place.sensors.push(sensor(problem, k, first + share));
         debug_assert!(added.is_ok(), "eight are not too many");
-    }
-    if view.target {
-        let window = patch.target.iter().skip(HALO).take(view.window);
-        place.target = Target::Profile(window.collect());
     }
 }
 
@@ -180,10 +282,15 @@ fn scale(problem: &Problem) -> [f32; 2] {
 }
 
 impl Stand {
+    /// Whether an agent there hears others.
+    pub fn hears(&self) -> bool {
+        self.place.neighbours.is_some()
+    }
+
     /// What its thermometers measure in this patch, in sixteenths of a degree, in the order of their channels.
     pub fn sixteenths(&self, patch: &Patch<'_>) -> Vec<i32> {
         let read = |sensor: &Sensor| {
-            let z = patch.field.iter().nth(usize::from(sensor.cell) + HALO);
+            let z = patch.field.iter().nth(at(self.grid, sensor.cell));
             match (z, sensor.calibration) {
                 (Some(z), Some(Calibration { gain, offset })) if z.is_finite() => {
                     let steps = ((z - offset) / gain * SIXTEENTHS).round() as i32;
@@ -201,6 +308,8 @@ pub struct Standing<L> {
     inner: L,
     stand: Stand,
     sight: Sight,
+    /// What it hears, in the plane.
+    ear: Option<Ear>,
     /// Whether the policy is shown the target.
     target: bool,
     field: Vec<f32>,
@@ -208,14 +317,22 @@ pub struct Standing<L> {
 }
 
 impl<L> Standing<L> {
-    /// The agent behind `inner`, which runs this policy, at a stand that fits it.
-    pub fn new(inner: L, stand: Stand, policy: &Policy<'_>) -> Self {
-        let View { window, target, .. } = View::of(policy);
-        let cells = window + 2 * HALO;
+    /// The agent behind `inner`, which runs this policy, at a stand that fits it, in a hall where it hears
+    /// those that it is to hear.
+    pub fn new(inner: L, stand: Stand, policy: &Policy<'_>, hall: &Arc<Hall>) -> Self {
+        let target = View::of(policy).target;
+        let side = usize::from(stand.grid.side) + 2 * HALO;
+        let cells = if stand.grid.plane { side * side } else { side };
+        let ear = stand.place.neighbours.map(|_| {
+            let others = stand.others.clone();
+            let (hall, header) = (hall.clone(), policy.header());
+            Ear::new(hall, stand.agent, others, &stand.place, header)
+        });
         Self {
             inner,
             stand,
             sight: Sight::new(),
+            ear,
             target,
             field: vec![0.0; cells],
             targets: vec![0.0; cells],
@@ -232,11 +349,26 @@ impl<L: Link> Link for Standing<L> {
         for (reading, steps) in readings.iter_mut().zip(sixteenths) {
             *reading = Some(steps as f32 / SIXTEENTHS);
         }
-        let here_us = observation.now_us as f64 * f64::from(place.second);
-        let (field, targets) = (&mut self.field, &mut self.targets);
-        let seen = self
-            .sight
-            .look(place, here_us as u64, &readings, field, targets);
+        let here_us = (observation.now_us as f64 * f64::from(place.second)) as u64;
+        let (sight, field, targets) = (&mut self.sight, &mut self.field, &mut self.targets);
+        let seen = match &mut self.ear {
+            None => sight
+                .look(place, here_us, &readings, field, targets)
+                .map(|span| [span, Span::default()]),
+            Some(ear) => {
+                ear.listen(here_us);
+                let (hearing, grid) = (&ear.hearing, self.stand.grid);
+                window::look(
+                    sight, hearing, place, grid, here_us, &readings, field, targets,
+                )
+            }
+        };
+        // What was measured in its own cell, the only one that an agent in the plane reads.
+        if let (Some(ear), Some((value, taken_us))) = (&mut self.ear, sight.last(0))
+            && taken_us == here_us
+        {
+            ear.say(place.position, value, here_us);
+        }
         let Some(inside) = seen else {
             return Ok(());
         };
@@ -244,7 +376,12 @@ impl<L: Link> Link for Standing<L> {
         self.inner.send(&Observation {
             now_us: observation.now_us,
             position: place.position,
-            patch: Patch::line(field, shown, inside),
+            patch: Patch {
+                field: Samples::new(field),
+                target: Samples::new(shown),
+                inside,
+                wide: Overview::default(),
+            },
         })
     }
 
@@ -324,7 +461,12 @@ mod tests {
     fn an_agent_acts_on_what_they_read_stays_where_it_is_and_fails_safe() {
         let field = episode().initial;
         stood(&[0.5], |policy, stands| {
-            let mut agent = Standing::new(InProcess::new(policy), stands[0].clone(), policy);
+            let mut agent = Standing::new(
+                InProcess::new(policy),
+                stands[0].clone(),
+                policy,
+                &Hall::new(1),
+            );
             let mut acts = |step: u64, dead: &[usize]| {
                 let mut field = field.clone();
                 dead.iter().for_each(|cell| field[*cell] = f32::NAN);
@@ -359,7 +501,10 @@ mod tests {
                 .to_string()
         };
         let plane = refused("problem = \"heat-2d\"\nstandalone = true");
-        assert!(plane.contains("the policy sees a plane"), "{plane}");
+        assert!(
+            plane.contains("has 256 cells, and a node by itself assembles at most 64"),
+            "{plane}"
+        );
         let led = refused("problem = \"heat-1d\"\nstandalone = true\ncontroller = \"none\"");
         assert!(led.contains("run a policy"), "{led}");
         let fed = refused("problem = \"heat-1d\"\nplant_io = [\"qemu=2\"]");

@@ -7,6 +7,7 @@ use agent_core::{
     agent::{AgentState, Mode},
     message::{Observation, Patch, Span},
 };
+use agent_sim::{scenario::Scenario, standing::stands};
 use artifacts::policy_file::PolicyFile;
 use node_link::{BoardOptions, EmulatedBoard, NodeConduct, Offer, PlaceOffer, Session};
 use place::{
@@ -14,11 +15,12 @@ use place::{
     conduct::Alone,
     record::{Calibration, RECORD, SENSORS, Sensor, Target, Tolerance},
 };
-use problem::published;
+use problem::{Problems, published};
 use std::{
     env,
     ffi::OsString,
     io::{self, Write},
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 use trust::{Manifest, manifest::MANIFEST};
@@ -255,24 +257,14 @@ fn a_person_configures_a_node_and_asks_how_it_gets_on() {
     assert!(fed && said.contains("fed by its host"), "{said}");
 }
 
-/// A run of eight nodes of which nobody shows any anything, four of them boards: as many steps as a test has
-/// time for, slower than boards need on a quiet machine.
-fn run_by_itself(boards: &[&str]) -> serde_json::Value {
+/// A run of nodes of which nobody shows any anything: as many steps as a test has time for.
+fn run_by_itself(problem: &str, steps: &str, others: &[&str]) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_agent-sim"));
     let said = program
-        .args([
-            "run",
-            "heat-1d",
-            "--standalone",
-            "--steps",
-            "80",
-            "--seed",
-            "3",
-            "--json",
-            "--alone",
-        ])
-        .args(boards)
+        .args(["run", problem, "--standalone", "--steps", steps])
+        .args(["--seed", "3", "--json", "--alone"])
+        .args(others)
         .arg("--out")
         .arg(folder.path().join("out"))
         .output()
@@ -293,6 +285,8 @@ fn final_error(outcome: &serde_json::Value) -> f64 {
 fn boards_with_no_host_in_their_loop_control_the_field_as_agents_do_that_sense_as_they_do() {
     let Some(image) = image() else { return };
     let image = image.to_str().unwrap();
+    // Eight nodes, four of them boards, slower than boards need on a quiet machine.
+    let run_by_itself = |others: &[&str]| run_by_itself("heat-1d", "80", others);
     let wired = [
         "--plant-io",
         "qemu=4",
@@ -321,4 +315,110 @@ fn boards_with_no_host_in_their_loop_control_the_field_as_agents_do_that_sense_a
     let silent = nodes.iter().filter(|node| node["at the end"] == "silent");
     assert_eq!(silent.count(), 1, "{nodes:?}");
     assert!(final_error(&killed) > in_process);
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/standalone")
+}
+
+/// Those around them, whatever their numbers; and nobody beyond the rim.
+#[test]
+fn agents_of_a_plane_hear_those_in_their_windows() {
+    let plate = examples().join("plate.toml");
+    let text = format!(
+        "problem = {:?}\nstandalone = true",
+        plate.display().to_string()
+    );
+    let scenario = Scenario::from_toml(&text).unwrap();
+    let team = scenario.team(&Problems::published()).unwrap();
+    let policy = team.parsed_policy().unwrap();
+    let episode = scenario.episode(&team).unwrap();
+    let stands = stands(&team.problem, &policy, &team.places(), &episode, 1.0).unwrap();
+    let cells = stands
+        .iter()
+        .map(|stand| stand.place.neighbours.unwrap().cells);
+    for (agent, cells) in cells.enumerate() {
+        let (row, column) = (agent / 4, agent % 4);
+        let expected: u64 = (0..9)
+            .filter(|cell| {
+                let (down, right) = (row + cell / 3, column + cell % 3);
+                *cell != 4 && (1..=4).contains(&down) && (1..=4).contains(&right)
+            })
+            .map(|cell| 1 << cell)
+            .sum();
+        assert_eq!(cells, expected, "agent {agent}");
+    }
+}
+
+/// Heaters as far apart as no cells of their windows are, and more agents than boards.
+#[test]
+fn agents_that_would_hear_nobody_are_refused() {
+    let plate = std::fs::read_to_string(examples().join("plate.toml")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plate.toml");
+    std::fs::write(&file, plate.replace("[4, 4]", "[2, 2]")).unwrap();
+    let policy = examples().join("plate.policy");
+    let refused = |file: &Path, more: &str| {
+        let text = format!("problem = {file:?}\npolicy = {policy:?}\nstandalone = true\n{more}");
+        let scenario = Scenario::from_toml(&text).unwrap();
+        let team = scenario.team(&Problems::published());
+        team.err().unwrap().to_string()
+    };
+    let deaf = refused(&file, "");
+    assert!(deaf.contains("nobody is mounted in a cell"), "{deaf}");
+    let mixed = refused(&examples().join("plate.toml"), "plant_io = [\"qemu=4\"]");
+    assert!(mixed.contains("--plant-io qemu=16, or none"), "{mixed}");
+}
+
+/// Four of the heaters of `examples/standalone/plate.toml`, in the middle: each has one thermometer, and what the
+/// other three say on the line that they share.
+#[test]
+fn boards_in_a_plane_hear_each_other_and_again_after_one_has_babbled() {
+    let Some(image) = image() else { return };
+    let image = image.to_str().unwrap();
+    let plate = std::fs::read_to_string(examples().join("plate.toml")).unwrap();
+    let lattice = "{ lattice = [4, 4], low = [0.125, 0.125], high = [0.875, 0.875] }";
+    assert!(plate.contains(lattice));
+    let middle = "{ lattice = [2, 2], low = [0.375, 0.375], high = [0.625, 0.625] }";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plate.toml");
+    std::fs::write(&file, plate.replace(lattice, middle)).unwrap();
+    let (file, policy) = (file.to_str().unwrap(), examples().join("plate.policy"));
+    let run = |others: &[&str]| {
+        let policy = ["--policy", policy.to_str().unwrap()];
+        run_by_itself(file, "40", &[&policy[..], others].concat())
+    };
+    let wired = [
+        "--plant-io",
+        "qemu=4",
+        "--realtime",
+        "0.004",
+        "--image",
+        image,
+    ];
+    let in_process = final_error(&run(&[]));
+    // Whoever of the agents comes first.
+    assert_eq!(in_process.to_bits(), final_error(&run(&[])).to_bits());
+    let column = |outcome: &serde_json::Value, name: &str| -> Vec<f64> {
+        let places = outcome["places"].as_array().unwrap();
+        let cells = places.iter().map(|place| place[name].as_str().unwrap());
+        cells.map(|cell| cell.parse().unwrap()).collect()
+    };
+    let on_boards = run(&wired);
+    let error = final_error(&on_boards);
+    assert!(error <= 1.5 * in_process, "{error} {in_process}");
+    assert_eq!(column(&on_boards, "neighbours silent"), [0.0; 4]);
+    assert!(
+        column(&on_boards, "heard")
+            .iter()
+            .all(|heard| *heard > 60.0)
+    );
+    assert_eq!(column(&on_boards, "heard in vain"), [0.0; 4]);
+
+    // One babbles for half of the run: what the others say comes through again when it has ended.
+    let babble = "flood,ids=1,until=0.5";
+    let babbled = run(&[&wired[..], &["--fault", babble]].concat());
+    assert_eq!(column(&babbled, "neighbours silent"), [0.0; 4]);
+    let noise = column(&babbled, "heard in vain");
+    assert!(noise.iter().any(|heard| *heard > 0.0));
 }

@@ -712,6 +712,7 @@ fn no_peer_keeps_whoever_asks_how_it_is() {
         link_key: None,
         payload: None,
         pace: Pace::lock_step(PATIENCE),
+        bus: None,
         log: false,
         seed: 0,
     };

@@ -135,6 +135,7 @@ impl Swarm {
             link_key: None,
             payload: Some(Payload::new(Offer::unsigned(file.bytes()), &policy)),
             pace: Pace::lock_step(PATIENCE),
+            bus: None,
             log: false,
             seed: 0,
         };

@@ -78,6 +78,7 @@ fn rig(team: &Team, images: PathBuf, patience: Duration) -> Rig {
             &policy,
         )),
         pace: Pace::lock_step(PATIENCE),
+        bus: None,
         log: false,
         seed: team.seed,
     };

@@ -267,6 +267,19 @@ const COMMANDS: &[(&str, Smoke)] = &[
         "cargo run --release -p agent-sim -- run heat-1d --plant-io qemu=8 --standalone",
         Stage("tests: by_itself"),
     ),
+    // docs/neighbours.md
+    (
+        "agent-sim run examples/standalone/plate.toml --plant-io qemu=16 --standalone",
+        Stage("tests: by_itself"),
+    ),
+    (
+        "agent-sim run examples/standalone/plate.toml --plant-io qemu=16 --standalone --fault flood,ids=5,at=0.5",
+        Stage("tests: by_itself"),
+    ),
+    (
+        "agent-sim eval examples/standalone/plate.toml --standalone",
+        As("agent-sim eval EXAMPLES/standalone/plate.toml --standalone --episodes 1 --steps 4"),
+    ),
     (
         "agent-sim eval heat-1d --standalone",
         With("--episodes 1 --steps 4"),

@@ -160,6 +160,7 @@ impl AgentsArgs {
             link_key: None,
             payload: None,
             pace: Pace::lock_step(PATIENCE),
+            bus: None,
             log: false,
             seed: 0,
         };

@@ -83,6 +83,8 @@ pub(super) fn start(args: &RigArgs, payload: Option<Payload>) -> anyhow::Result<
         pace: Pace::lock_step(args.patience()?),
         seed: 0,
         agents: None,
+        // Those that stand by themselves; others never look.
+        talk: true,
     };
     args.start(&boards, start)
 }
@@ -123,6 +125,9 @@ pub fn conduct_rows(rig: &Rig) -> Vec<Vec<String>> {
         "out of range",
         "implausible",
         "frozen",
+        "neighbours silent",
+        "heard",
+        "heard in vain",
     ];
     let mut rows = vec![head.map(String::from).to_vec()];
     for (index, conduct) in rig.conducts().into_iter().enumerate() {
@@ -132,7 +137,7 @@ pub fn conduct_rows(rig: &Rig) -> Vec<Vec<String>> {
                 let milli = |us: u32| format!("{:.2}", f64::from(us) / 1e3);
                 let (timing, doubts) = (alone.timing, alone.doubts);
                 row.extend([
-                    alone.position[0].to_string(),
+                    in_position(alone.position),
                     mode(alone.mode).to_owned(),
                     timing.steps.to_string(),
                     milli(timing.period_us),
@@ -145,6 +150,23 @@ pub fn conduct_rows(rig: &Rig) -> Vec<Vec<String>> {
                     doubts.implausible.to_string(),
                     doubts.frozen.to_string(),
                 ]);
+                row.extend(match alone.heard {
+                    None => [(); 3].map(|()| "–".to_owned()),
+                    Some(heard) => {
+                        let in_vain = u64::from(heard.damaged)
+                            + u64::from(heard.elsewhere)
+                            + u64::from(heard.again)
+                            + u64::from(heard.late)
+                            + u64::from(heard.implausible)
+                            + u64::from(heard.rivals);
+                        let silent = heard.deaf.count_ones();
+                        [
+                            silent.to_string(),
+                            heard.taken.to_string(),
+                            in_vain.to_string(),
+                        ]
+                    }
+                });
             }
             Ok(other) => row.extend(["–".to_owned(), in_words(&Ok(other))]),
             Err(_) => row.extend(["–".to_owned(), "no answer".to_owned()]),
@@ -160,6 +182,14 @@ fn mode(mode: Mode) -> &'static str {
         Mode::Active => "active",
         Mode::Holding => "holding",
         Mode::FailedSafe => "FAILED SAFE",
+    }
+}
+
+/// Where a node is: on a line, or in the plane.
+fn in_position([x, y]: [f32; 2]) -> String {
+    match y {
+        0.0 => x.to_string(),
+        _ => format!("({x}, {y})"),
     }
 }
 
@@ -185,11 +215,7 @@ pub(super) fn in_words(conduct: &Result<NodeConduct, SessionError>) -> String {
         implausible,
         frozen,
     } = alone.doubts;
-    let [x, y] = alone.position;
-    let at = match y {
-        0.0 => x.to_string(),
-        _ => format!("({x}, {y})"),
-    };
+    let at = in_position(alone.position);
     let heard = alone.heard.map_or(String::new(), |heard| {
         let Heard {
             deaf,

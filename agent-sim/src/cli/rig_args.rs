@@ -10,9 +10,10 @@ use artifacts::output::tell;
 use artifacts::policy_file::PolicyFile;
 use clap::Args;
 use node_link::keys::{self, PolicyKey, SignedManifest};
-use node_link::{Offer, PlaceOffer};
+use node_link::{Offer, PlaceOffer, SharedLine};
 use problem::{input, limit};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use trust::Grant;
 use trust::manifest::MANIFEST;
@@ -116,6 +117,7 @@ impl RigArgs {
             pace,
             seed,
             agents,
+            talk,
         } = start;
         let known = boards.iter().filter(|boards| !boards.are_found());
         let known: usize = known.map(Boards::count).sum();
@@ -126,6 +128,7 @@ impl RigArgs {
             payload.as_ref().map(|payload| payload.offer.id),
             pace.patience,
         )?;
+        let bus = talk.then(SharedLine::new).transpose()?.map(Arc::new);
         let setup = Setup {
             rooms,
             images: match &self.image {
@@ -136,6 +139,7 @@ impl RigArgs {
             link_key: self.grant()?,
             payload,
             pace,
+            bus,
             log: self.node_log,
             seed,
         };
@@ -180,6 +184,8 @@ pub struct Start {
     pub seed: u64,
     /// How many agents the swarm has whose first they are; none of boards by themselves.
     pub agents: Option<usize>,
+    /// Whether emulated ones hear each other.
+    pub talk: bool,
 }
 
 /// Boards as people write them.

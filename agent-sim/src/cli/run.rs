@@ -161,6 +161,8 @@ struct Outcome<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<Vec<Object>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    places: Option<Vec<Object>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<Vec<Object>>,
 }
 
@@ -431,6 +433,7 @@ pub fn run(args: &RunArgs, problems: &Problems, brought: &[&dyn Bring]) -> anyho
             resampled: resampled.as_ref(),
             requirements: margins.as_ref().map(|margins| objects(margins)),
             nodes: boards.as_ref().map(|boards| objects(&boards.nodes)),
+            places: (boards.as_ref()).and_then(|boards| Some(objects(boards.places.as_deref()?))),
             events: boards.as_ref().map(|boards| objects(&boards.events)),
         };
         print(&(serde_json::to_string_pretty(&outcome)? + "\n"))?;
@@ -562,6 +565,7 @@ pub fn rig(
         pace: Pace::lock_step(patience),
         seed: team.seed,
         agents: Some(team.agents),
+        talk: team.standing.is_some(),
     };
     let rig = args.start(&team.links, start)?;
     say_who_is_found(&team.links, &rig, team.agents);

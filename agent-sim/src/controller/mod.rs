@@ -14,7 +14,7 @@ use crate::proportional::{Law, ProportionalAgent};
 use crate::readings::sensed;
 use crate::rig::Rig;
 use crate::sense::View;
-use crate::standing::{Standing, stands};
+use crate::standing::{Bell, Hall, Standing, stands};
 use crate::swarm::Swarm;
 use agent_core::policy::Policy;
 use problem::kit::sensor::Sensor;
@@ -183,17 +183,19 @@ impl Experiment<'_> {
                 let positions = places(self.problem, self.agents, &[]);
                 let stands = stands(self.problem, policy, &positions, episode, second)
                     .expect("checked when set up");
+                let hall = Hall::new(self.agents);
                 let link = |agent: usize| -> Box<dyn Link + '_> {
                     match rig.and_then(|rig| rig.link(agent)) {
                         Some(link) => Box::new(link),
                         None => {
                             let stand = stands[agent].clone();
-                            Box::new(Standing::new(InProcess::new(policy), stand, policy))
+                            Box::new(Standing::new(InProcess::new(policy), stand, policy, &hall))
                         }
                     }
                 };
+                let desk = Desk::of(Box::new(Bell(hall.clone())), self.agents);
                 let crew = Crew::new(View::of(policy), self.agents, &link);
-                self.drive(rig, episode, crew, watch)
+                self.drive(rig, episode, crew.with(desk), watch)
             }
         }
     }

@@ -46,11 +46,17 @@ impl Node {
     /// Noise fills its line.
     pub(crate) fn flood(&mut self) {
         self.plug.flood();
+        if let Some((wires, board)) = self.wired() {
+            wires.babble(board);
+        }
     }
 
     /// Its cable is as it was.
     pub(crate) fn mend_cable(&mut self) {
         self.plug.mend();
+        if let Some((wires, _)) = self.wired() {
+            wires.hush();
+        }
         self.await_answer();
     }
 

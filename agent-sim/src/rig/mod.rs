@@ -37,7 +37,7 @@ use node_link::device_log::{Decoder, Follower};
 use node_link::emulated::THERMOMETERS;
 use node_link::{
     BoardOptions, Clock, EmulatedBoard, Machine, NodeConduct, NodeStatus, PlaceOffer, Session,
-    SessionError, Transport, serial, tcp,
+    SessionError, SharedLine, Transport, serial, tcp,
 };
 use rayon::prelude::*;
 use rooms::Seat;
@@ -178,6 +178,8 @@ pub struct Setup {
     pub payload: Option<Payload>,
     /// How the boards and the field keep time.
     pub pace: Pace,
+    /// The line on which emulated boards hear each other, for images that do.
+    pub bus: Option<Arc<SharedLine>>,
     /// Whether the nodes' logs are decoded.
     pub log: bool,
     /// Decides which boards the faults hit.
@@ -191,6 +193,8 @@ pub struct Rig {
     pace: Mutex<Pace>,
     /// Policies that boards can be given on the way, by the names that faults call them.
     shelf: Mutex<BTreeMap<String, Payload>>,
+    /// Is there as long as they are.
+    _bus: Option<Arc<SharedLine>>,
 }
 
 /// A fault with everything settled.
@@ -249,6 +253,7 @@ impl Rig {
             faults: Vec::new(),
             pace: Mutex::new(setup.pace),
             shelf: Mutex::default(),
+            _bus: setup.bus.clone(),
         };
         (rig, absent)
     }
@@ -541,6 +546,7 @@ fn reach(place: &Place, setup: &Setup, index: usize) -> Result<Reached, String> 
                     Machine::An386 => THERMOMETERS,
                     Machine::An500 | Machine::An505 | Machine::VirtRv32 => 0,
                 },
+                bus: (setup.bus.as_ref()).map(|line| line.socket().to_owned()),
             })
             .map_err(|error| said(&error))?;
             let board = Some(board);

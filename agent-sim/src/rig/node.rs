@@ -140,7 +140,7 @@ impl Node {
     }
 
     /// The board with its wires, if it has some.
-    fn wired(&mut self) -> Option<(&mut Wires, &mut EmulatedBoard)> {
+    pub(super) fn wired(&mut self) -> Option<(&mut Wires, &mut EmulatedBoard)> {
         self.wires.as_mut().zip(self.board.as_mut())
     }
 

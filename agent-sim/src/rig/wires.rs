@@ -5,10 +5,17 @@ use crate::standing::Stand;
 use agent_core::agent::Action;
 use agent_core::message::Observation;
 use node_link::EmulatedBoard;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// How often the actuator is looked at.
 const LOOK: Duration = Duration::from_micros(500);
+
+/// Bytes of noise that a board which babbles says in a step.
+const NOISE: usize = 4096;
 
 /// What the plant and a board know of each other.
 #[derive(Debug)]
@@ -16,6 +23,8 @@ pub(super) struct Wires {
     stand: Stand,
     /// When the board's surroundings last changed, and how often it had acted until then.
     changed: Option<(Instant, u32)>,
+    /// Noise, and where it comes out, on the line on which boards hear each other.
+    babble: Option<(ChaCha8Rng, UnixStream)>,
 }
 
 impl Wires {
@@ -23,7 +32,24 @@ impl Wires {
         Self {
             stand,
             changed: None,
+            babble: None,
         }
+    }
+
+    /// Has the board babble from now on: what it says to the others is noise besides.
+    pub fn babble(&mut self, board: &EmulatedBoard) {
+        let line = board.options().bus.as_ref().map(UnixStream::connect);
+        if let Some(Ok(line)) = line
+            && line.set_nonblocking(true).is_ok()
+        {
+            let noise = ChaCha8Rng::seed_from_u64(self.stand.place.node.into());
+            self.babble = Some((noise, line));
+        }
+    }
+
+    /// Ends that.
+    pub fn hush(&mut self) {
+        self.babble = None;
     }
 
     /// Lets the board's thermometers measure what is around it.
@@ -34,6 +60,12 @@ impl Wires {
         // One that is gone feels nothing.
         let _ = board.post_temperatures(&thousandths);
         self.changed = Some((Instant::now(), count));
+        if let Some((rng, line)) = &mut self.babble {
+            let mut noise = [0; NOISE];
+            rng.fill(&mut noise[..]);
+            // A line that is full has enough of it.
+            let _ = line.write(&noise);
+        }
     }
 
     /// Waits until the board has acted on what is around it, or `until`. True if there is nothing more to wait

@@ -140,6 +140,7 @@ pub fn setup(pace: Pace, rooms: Rooms) -> Setup {
         link_key: None,
         payload: Some(payload()),
         pace,
+        bus: None,
         log: false,
         seed: 0,
     }

@@ -231,6 +231,7 @@ impl Work for OnBoards {
             link_key: None,
             payload: Some(Payload::new(Offer::unsigned(self.policy.bytes()), &policy)),
             pace: Pace::lock_step(PATIENCE),
+            bus: None,
             log: false,
             seed: self.seed,
         };
