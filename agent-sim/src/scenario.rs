@@ -194,8 +194,9 @@ pub enum BadScenario {
     Toml(#[from] toml::de::Error),
 }
 
-/// Seconds of a step of emulated boards that keep their own time: eight of them on two cores keep up with it.
-const BOARD_PERIOD: f64 = 0.05;
+/// Seconds of a step of emulated boards that keep their own time, for each of them and in all at least: so many
+/// on two cores keep up with it.
+const BOARD_PERIOD: [f64; 2] = [0.00625, 0.05];
 
 /// A share of a run, in words.
 fn share_text(share: f64) -> String {
@@ -469,15 +470,17 @@ impl Scenario {
             let text = "--standalone is for agents that run a policy";
             return Err(BadScenario::Senseless(text.to_owned()));
         };
-        let interval = team.problem.control_interval;
-        let realtime = match self.plant_io.is_empty() {
-            true => self.realtime,
-            false => Some(self.realtime.unwrap_or(interval / BOARD_PERIOD)),
+        let boards: usize = self.plant_io.iter().map(Boards::count).sum();
+        let realtime = match boards {
+            0 => self.realtime,
+            _ => Some(self.realtime.unwrap_or_else(|| {
+                let [each, least] = BOARD_PERIOD;
+                team.problem.control_interval / (each * boards as f64).max(least)
+            })),
         };
         let second = realtime.map_or(1.0, |speed| 1.0 / speed);
         let episode = self.episode(team)?;
         let stands = stands(&team.problem, &policy, &team.places(), &episode, second)?;
-        let boards: usize = self.plant_io.iter().map(Boards::count).sum();
         if stands.iter().any(Stand::hears) && boards > 0 && boards < team.agents {
             return Err(BadScenario::Senseless(format!(
                 "the {} agents of a plane hear each other, and those in this process hear no board: let all be \
