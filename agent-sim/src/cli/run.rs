@@ -106,7 +106,7 @@ impl StageArgs {
 pub struct RunArgs {
     #[command(flatten)]
     stage: StageArgs,
-    /// Folder for the report, the pictures and the record [default: out/run-<problem>]
+    /// Folder for the report, the pictures and the record [default: out/run-PROBLEM]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write the field of all steps too, as a float32 array (.npy), and beside it a .json file with
