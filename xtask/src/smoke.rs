@@ -277,8 +277,10 @@ const COMMANDS: &[(&str, Smoke)] = &[
         Stage("tests: by_itself"),
     ),
     (
-        "agent-sim eval examples/standalone/plate.toml --standalone",
-        As("agent-sim eval EXAMPLES/standalone/plate.toml --standalone --episodes 1 --steps 4"),
+        "agent-sim eval examples/standalone/plate.toml --standalone --set fresh",
+        As(
+            "agent-sim eval EXAMPLES/standalone/plate.toml --standalone --set fresh --episodes 1 --steps 4",
+        ),
     ),
     (
         "agent-sim eval heat-1d --standalone",

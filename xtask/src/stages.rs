@@ -170,6 +170,7 @@ pub fn run() -> Result<()> {
             own_equation(&beside, &nodes);
             audit(&beside);
             python(&beside);
+            documentation(&beside);
         });
         workspace(&log, &images);
     });
@@ -265,14 +266,6 @@ pub fn compile_tests() -> Result<()> {
 fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
     log.stage("lints, tests compiled", compile_tests);
 
-    log.stage("documentation", || {
-        let mut documentation = checking_cargo("doc");
-        documentation.env("RUSTDOCFLAGS", "-Dwarnings");
-        documentation.args(["--workspace", "--no-deps", "--features", "agent-sim/zenoh"]);
-        // Documenting needs all dependencies once more, as `cargo check` has them, and Burn's are half of that.
-        succeed(documentation.args(BURNS.iter().flat_map(|name| ["--exclude", name])))
-    });
-
     let nodes = images.recv().unwrap_or_default();
     if nodes.images.is_none() {
         log.skip(
@@ -350,6 +343,17 @@ fn checks_of_agent_core(log: &Log) {
     if let Some(program) = log.optional("set-up: fuzzer", setup::fuzzer) {
         fuzz(log, &program);
     }
+}
+
+/// What is documented, and that its links lead somewhere.
+fn documentation(log: &Log) {
+    log.stage("documentation", || {
+        let mut documentation = checking_cargo("doc");
+        documentation.env("RUSTDOCFLAGS", "-Dwarnings");
+        documentation.args(["--workspace", "--no-deps", "--features", "agent-sim/zenoh"]);
+        // Documenting needs all dependencies once more, as `cargo check` has them, and Burn's are half of that.
+        succeed(documentation.args(BURNS.iter().flat_map(|name| ["--exclude", name])))
+    });
 }
 
 /// The Python package, as it is installed.

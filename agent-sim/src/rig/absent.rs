@@ -39,6 +39,12 @@ impl Boards {
     }
 }
 
+impl std::fmt::Display for Boards {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {}
+    }
+}
+
 impl<'de> serde::Deserialize<'de> for Boards {
     fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
         let why =
