@@ -83,6 +83,8 @@ pub struct Node {
     contact: Contact,
     account: Account,
     uploads: usize,
+    /// Its agent has begun anew, and nothing was sent to it since.
+    is_fresh: bool,
     /// When the last observation went out and its number.
     asked: Option<(Instant, u32)>,
     /// The observations that it may still answer.
@@ -125,6 +127,7 @@ impl Node {
             contact: Contact::Silent(Instant::now()),
             account: Account::default(),
             uploads: 0,
+            is_fresh: false,
             asked: None,
             recent: Recent::default(),
             resend_after: RESEND,
@@ -162,6 +165,7 @@ impl Node {
             // Who may only give it policies lets its agent be.
             if rights.is_none_or(|rights| rights.include(Rights::OBSERVE)) {
                 self.ask(forget)?;
+                self.is_fresh = true;
             }
         }
         self.contact = Contact::Answering;
@@ -226,7 +230,10 @@ impl Node {
 
     /// The agent of this board begins anew.
     pub(super) fn reset(&mut self) {
-        if self.is_answering()
+        // One that acts by itself has gone on since.
+        let has_begun = !self.is_fresh || self.wires.is_some();
+        if has_begun
+            && self.is_answering()
             && let Err(error) = self.ask(forget)
         {
             self.fall_silent(&error.to_string());
@@ -251,6 +258,7 @@ impl Node {
         let Some(session) = &mut self.session else {
             return;
         };
+        self.is_fresh = false;
         match session.send(&Command::Observe(*observation)) {
             Ok(number) => {
                 self.asked = Some((Instant::now(), number));
