@@ -7,7 +7,6 @@ use agent_core::policy::Policy;
 use agent_core::together::{self, Room};
 use agent_core::value::{PACK, Pack};
 use pulp::{Arch, Simd, WithSimd};
-use rayon::prelude::*;
 
 /// What all of them are shown at one moment: one agent after the other, as much for each as
 /// [`Agents::cells`] says.
@@ -116,19 +115,11 @@ impl Agents {
     /// # Panics
     /// If there is no such agent.
     pub fn step_some(&mut self, policy: &Policy, shown: &[(usize, Observation<'_>)]) {
-        // Enough for a thread to be worth waking.
-        const PIECE: usize = 16 * PACK;
-        let stepped: Vec<Vec<(AgentState, Action)>> = shown
-            .par_chunks(PIECE)
-            .map(|shown| {
-                let mut states: Vec<_> = shown.iter().map(|(a, _)| self.states[*a]).collect();
-                let mut actions: Vec<_> = shown.iter().map(|(a, _)| self.actions[*a]).collect();
-                let observations: Vec<_> = shown.iter().map(|(_, seen)| *seen).collect();
-                step(policy, &mut states, &observations, &mut actions);
-                states.into_iter().zip(actions).collect()
-            })
-            .collect();
-        for ((agent, _), (state, action)) in shown.iter().zip(stepped.into_iter().flatten()) {
+        let mut states: Vec<_> = shown.iter().map(|(a, _)| self.states[*a]).collect();
+        let mut actions: Vec<_> = shown.iter().map(|(a, _)| self.actions[*a]).collect();
+        let observations: Vec<_> = shown.iter().map(|(_, seen)| *seen).collect();
+        step(policy, &mut states, &observations, &mut actions);
+        for ((agent, _), (state, action)) in shown.iter().zip(states.into_iter().zip(actions)) {
             self.states[*agent] = state;
             self.actions[*agent] = action;
         }

@@ -10,16 +10,46 @@ use agent_core::message::{
     SlotState, Status, UNASKED, decode_frame, encode_frame,
 };
 use agent_core::policy::Policy;
+use agent_core::value::PACK;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
 
 /// Longest report of such an agent.
 const REPORT: usize = 320;
 
 /// Agents of one policy, each at the end of a line of its own.
 pub struct Answering<'p> {
+    host: Host<'p>,
+    groups: Vec<Group>,
+}
+
+/// What all of them run.
+#[derive(Clone, Copy)]
+struct Host<'p> {
     policy: &'p Policy<'p>,
     id: PolicyId,
+}
+
+/// [`PACK`] of them, or the rest: as many as are stepped side by side, and worth waking a thread for.
+struct Group {
     agents: Agents,
     lines: Vec<Line>,
+}
+
+/// What agents of a group answer.
+#[derive(Default)]
+struct Said {
+    /// Whose, and how long it is.
+    frames: Vec<(usize, usize)>,
+    /// One after the other.
+    bytes: Vec<u8>,
+}
+
+impl Said {
+    fn push(&mut self, agent: usize, frame: &[u8]) {
+        self.frames.push((agent, frame.len()));
+        self.bytes.extend(frame);
+    }
 }
 
 /// What an agent's line has carried.
@@ -67,22 +97,27 @@ impl Line {
 impl<'p> Answering<'p> {
     /// So many that wait for their first patch; `id` names the policy.
     pub fn new(policy: &'p Policy<'p>, id: PolicyId, agents: usize) -> Self {
+        let groups = (0..agents).step_by(PACK).map(|first| {
+            let count = PACK.min(agents - first);
+            Group {
+                agents: Agents::new(count),
+                lines: vec![Line::default(); count],
+            }
+        });
         Self {
-            policy,
-            id,
-            agents: Agents::new(agents),
-            lines: vec![Line::default(); agents],
+            host: Host { policy, id },
+            groups: groups.collect(),
         }
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.lines.len()
+        self.groups.iter().map(|group| group.lines.len()).sum()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.groups.is_empty()
     }
 
     /// Takes what came for each of several agents, whole frames, and tells `say` what they answer. What
@@ -92,15 +127,56 @@ impl<'p> Answering<'p> {
         heard: impl IntoIterator<Item = (usize, &'b mut [u8])>,
         mut say: impl FnMut(usize, &[u8]),
     ) {
-        let mut shown: Vec<(usize, Observation<'b>)> = Vec::new();
+        let mut told: BTreeMap<usize, Vec<(usize, &mut [u8])>> = BTreeMap::new();
         for (agent, bytes) in heard {
+            told.entry(agent / PACK)
+                .or_default()
+                .push((agent % PACK, bytes));
+        }
+        // Those that are told something, without a look at the others: most messages are for one agent, or
+        // for all.
+        let (mut groups, mut first) = (&mut self.groups[..], 0);
+        let mut hearing = Vec::with_capacity(told.len());
+        for (index, told) in told {
+            let Some((group, rest)) = (groups.split_at_mut_checked(index - first))
+                .and_then(|(_, from)| from.split_first_mut())
+            else {
+                break;
+            };
+            hearing.push((index, group, told));
+            (groups, first) = (rest, index + 1);
+        }
+        let host = self.host;
+        let hear = |(index, group, told): (usize, &mut Group, _)| (index, group.hear(host, told));
+        let said: Vec<(usize, Said)> = match hearing.len() {
+            // No thread has to be woken.
+            0 | 1 => hearing.into_iter().map(hear).collect(),
+            _ => hearing.into_par_iter().map(hear).collect(),
+        };
+        for (group, said) in said {
+            let mut bytes = &said.bytes[..];
+            for (agent, length) in said.frames {
+                let (frame, rest) = bytes.split_at(length);
+                say(group * PACK + agent, frame);
+                bytes = rest;
+            }
+        }
+    }
+}
+
+impl Group {
+    /// The same for agents of the group, by their number in it.
+    fn hear(&mut self, host: Host<'_>, told: Vec<(usize, &mut [u8])>) -> Said {
+        let mut said = Said::default();
+        let mut shown: Vec<(usize, Observation<'_>)> = Vec::new();
+        for (agent, bytes) in told {
             for frame in bytes.split_mut(|byte| *byte == 0) {
                 if agent >= self.lines.len() || frame.is_empty() {
                     continue;
                 }
                 // Agents are stepped side by side, each once.
                 if shown.last().is_some_and(|(last, _)| *last >= agent) {
-                    self.step(&mut shown, &mut say);
+                    self.step(host, &mut shown, &mut said);
                 }
                 let line = &mut self.lines[agent];
                 let Ok((number, command)) = decode_frame::<Command>(frame) else {
@@ -112,7 +188,7 @@ impl<'p> Answering<'p> {
                     Place::Next => {}
                     Place::Again => {
                         line.counters.repeated = line.counters.repeated.saturating_add(1);
-                        say(agent, &line.answer);
+                        said.push(agent, &line.answer);
                         continue;
                     }
                     Place::Stale => {
@@ -123,34 +199,31 @@ impl<'p> Answering<'p> {
                 match command {
                     Command::Observe(observation) => shown.push((agent, observation)),
                     other => {
-                        self.obey(agent, &other);
-                        say(agent, &self.lines[agent].answer);
+                        self.obey(host, agent, &other);
+                        said.push(agent, &self.lines[agent].answer);
                     }
                 }
             }
         }
-        self.step(&mut shown, &mut say);
+        self.step(host, &mut shown, &mut said);
+        said
     }
 
     /// A control step of all that were shown something.
-    fn step(
-        &mut self,
-        shown: &mut Vec<(usize, Observation<'_>)>,
-        say: &mut impl FnMut(usize, &[u8]),
-    ) {
-        self.agents.step_some(self.policy, shown);
+    fn step(&mut self, host: Host<'_>, shown: &mut Vec<(usize, Observation<'_>)>, said: &mut Said) {
+        self.agents.step_some(host.policy, shown);
         for (agent, _) in shown.drain(..) {
             let action = self.agents.actions()[agent];
             let line = &mut self.lines[agent];
             line.counters.steps = line.counters.steps.saturating_add(1);
             line.answer(&Report::Action { action, ticks: 0 });
-            say(agent, &line.answer);
+            said.push(agent, &line.answer);
         }
     }
 
-    fn obey(&mut self, agent: usize, command: &Command<'_>) {
+    fn obey(&mut self, host: Host<'_>, agent: usize, command: &Command<'_>) {
         let hello = Report::Hello(Hello {
-            policy: Some(self.id),
+            policy: Some(host.id),
             reset: ResetCause::PowerOn,
             boots: 1,
             guard: Guard::default(),
@@ -164,7 +237,7 @@ impl<'p> Answering<'p> {
             }
             Command::Status => {
                 let counters = line.counters;
-                line.answer(&Report::Status(status(self.id, counters)));
+                line.answer(&Report::Status(status(host.id, counters)));
             }
             Command::PolicyBegin { .. } | Command::PolicyChunk { .. } | Command::PolicyCommit => {
                 let reason =
