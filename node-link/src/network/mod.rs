@@ -132,3 +132,53 @@ fn check_key(key: &str, wildcards: bool) -> Result<(), NetworkError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_core::message::PROTOCOL;
+    use std::net::TcpListener;
+
+    /// Why a host is not taken that says this of itself.
+    fn refusal(greeting: &'static [u8]) -> String {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = format!("tcp/{}", free.local_addr().unwrap());
+        drop(free);
+        let patience = Duration::from_secs(30);
+        let join = |settings: Settings| Network::join(&settings, patience).unwrap();
+        let run = join(Settings {
+            listen: vec![at.clone()],
+            ..Settings::default()
+        });
+        let host = join(Settings {
+            connect: vec![at],
+            ..Settings::default()
+        });
+        let key = format!("lab/room-1/host/{}", host.name());
+        let answers = host.session.declare_queryable(key.clone());
+        let answers = answers.callback(move |query| {
+            let key = query.key_expr().clone();
+            query.reply(key, greeting).wait().unwrap();
+        });
+        let _answers = answers.wait().unwrap();
+        let _token = host.session.liveliness().declare_token(key).wait().unwrap();
+        let found = run.find("lab/*", 4, None, patience);
+        found.err().unwrap().to_string()
+    }
+
+    #[test]
+    fn a_host_of_another_version_is_refused_by_name_before_anything_is_sent_to_it() {
+        let said = refusal(&[9, PROTOCOL, 1, 2, 3]);
+        assert!(
+            said.contains("lab/room-1 speaks version 9 with frames"),
+            "{said}"
+        );
+        let said = refusal(&[1, PROTOCOL + 1]);
+        assert!(
+            said.contains(&format!("frames of protocol {}", PROTOCOL + 1)),
+            "{said}"
+        );
+        let said = refusal(&[]);
+        assert!(said.contains("nothing that can be read"), "{said}");
+    }
+}
