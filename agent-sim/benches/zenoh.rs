@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! cargo bench -p agent-sim --features zenoh --bench zenoh
+//! cargo bench -p agent-sim --features zenoh --bench zenoh -- --agents 1000000   # a swarm of that size alone
 //! cargo bench -p agent-sim --features zenoh --bench zenoh -- --smoke
 //! ```
 //!
 //! First the time from showing 64 agents something until all have answered: at the ends of TCP links,
 //! a connection each, and at hosts on a Zenoh network, a message each. Then large swarms: steps of a run
-//! with all agents in this process, at one host and at four. Hosts are processes of this machine, and
+//! with all agents in this process, at one host and at several. Hosts are processes of this machine, and
 //! share its cores with the run.
 
 use agent_core::policy::Policy;
@@ -30,6 +31,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Agents whose latency is measured.
 const AGENTS: usize = 64;
 
+/// Over the figures of large swarms.
+const HEAD: &str = "\
+steps of heat-1d, mean of the last ten of twelve, and agents stepped in a second:
+agents     where           made ready      step     agents/s   MB to hosts";
+
 /// Under which this program is a process with nodes at TCP ports.
 const NODES: &str = "--tcp-nodes";
 
@@ -37,6 +43,10 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let Some(at) = arguments.iter().position(|argument| argument == NODES) {
         return tcp_nodes(&team(&arguments[at + 1], AGENTS, 1));
+    }
+    if let Some(at) = arguments.iter().position(|argument| argument == "--agents") {
+        println!("{HEAD}");
+        return throughput(arguments[at + 1].parse().expect("how many agents"));
     }
     let smoke = arguments.iter().any(|argument| argument == "--smoke");
     let rounds = if smoke { 20 } else { 1000 };
@@ -52,8 +62,7 @@ fn main() {
     } else {
         &[1_000, 10_000, 100_000]
     };
-    println!("\nsteps of heat-1d, mean of the last ten of twelve, and agents stepped in a second:");
-    println!("agents     where           made ready      step     agents/s   MB to hosts");
+    println!("\n{HEAD}");
     for agents in sizes {
         throughput(*agents);
     }
@@ -246,7 +255,7 @@ fn throughput(agents: usize) {
         );
     };
     report("this process", None, None);
-    for count in [1, 4] {
+    for count in [1, 4, 8] {
         let began = Instant::now();
         let (_hosts, rooms) = hosts(&team, count, agents);
         let rig = rig(&team, &[zenoh()], rooms);
