@@ -134,19 +134,23 @@ pub fn checked() -> PathBuf {
 /// time and disk, and so do the lines of calls. (A panic names its own without them.)
 pub fn checking_cargo(command: &str) -> Command {
     let mut cargo = cargo();
+    cargo.args([command, "--target-dir"]).arg(checked());
+    as_checked(&mut cargo);
     cargo
-        .args([command, "--target-dir"])
-        .arg(checked())
+}
+
+/// What makes a cargo, or what starts one, compile as [`checking_cargo`] does.
+pub fn as_checked(command: &mut Command) {
+    command
         .env("RUSTC_WRAPPER", CLIPPY)
         // As `cargo clippy` hands on what follows its `--`.
         .env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__")
         // Policies of tests do not leave the machine: a commit is no reason to compile the trainer again.
         .env("SOURCE_REVISION", TESTED);
     if in_ci() {
-        cargo.env("CARGO_INCREMENTAL", "0");
-        cargo.env("CARGO_PROFILE_DEV_DEBUG", "0");
+        command.env("CARGO_INCREMENTAL", "0");
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0");
     }
-    cargo
 }
 
 /// Runs every stage, also after one has failed: one run tells all there is to mend.
@@ -350,8 +354,9 @@ fn documentation(log: &Log) {
     log.stage("documentation", || {
         let mut documentation = checking_cargo("doc");
         documentation.env("RUSTDOCFLAGS", "-Dwarnings");
-        documentation.args(["--workspace", "--no-deps", "--features", "agent-sim/zenoh"]);
-        // Documenting needs all dependencies once more, as `cargo check` has them, and Burn's are half of that.
+        documentation.args(["--workspace", "--no-deps"]);
+        // Documenting needs all dependencies once more, as `cargo check` has them, and Burn's and Zenoh's
+        // are most of that.
         succeed(documentation.args(BURNS.iter().flat_map(|name| ["--exclude", name])))
     });
 }
@@ -360,7 +365,7 @@ fn documentation(log: &Log) {
 fn python(log: &Log) -> Option<()> {
     let environment = log.optional("set-up: Python", Environment::set_up)?;
     log.stage("Python lints", || environment.lint());
-    log.stage("wheel", || environment.install_wheel())?;
+    log.stage("wheel", || environment.install_wheel(Build::Tested))?;
     log.stage("Python tests", || environment.test())
 }
 

@@ -54,7 +54,7 @@ const FIELDS: [Field; 8] = [
 const BOTTOMLESS: f64 = -1e300;
 
 /// Runs that a scenario may take to be made smaller, in quick runs and in full ones.
-const SHRINKING: [usize; 2] = [10, 200];
+const SHRINKING: [usize; 2] = [4, 200];
 
 /// The space of a field, with the policy that is held to it.
 #[derive(Clone)]
@@ -70,7 +70,7 @@ impl Court {
         let problems = Problems::published();
         let space = Space::read(field.text, &problems)?;
         let space = space.searched(Settings {
-            runs: scope.pick(4, space.settings.runs),
+            runs: scope.pick(2, space.settings.runs),
             ..space.settings.clone()
         });
         let team = space.scenario(&space.middle())?.team(&problems)?;
@@ -239,7 +239,7 @@ impl Study for Campaigns {
             let problem = court.problem()?;
             let hunt = Hunt {
                 court: court.clone(),
-                runs: scope.pick(4, field.hunt),
+                runs: scope.pick(2, field.hunt),
                 cost: field.cost,
             };
             cells.push(Cell::new(format!("{problem}, hunt"), hunt));
