@@ -8,7 +8,7 @@
 use core::{
     fmt,
     panic::PanicInfo,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, Ordering, compiler_fence},
 };
 
 use agent_core::message::{History, ResetCause};
@@ -38,9 +38,8 @@ pub fn begin(core: &mut Core, chip: Option<ResetCause>) -> (History, &'static st
     let memory = &raw mut _black_box;
     // SAFETY: the region is ours alone and aligned; any bytes there are a value of the type.
     let remembered = unsafe {
-        let remembered = BlackBox::at_start(memory.read_volatile(), chip);
-        memory.write_volatile(remembered);
-        remembered
+        *memory = BlackBox::at_start(*memory, chip);
+        *memory
     };
     let remembered = REMEMBERED.init(remembered);
     (remembered.history(), remembered.last_words())
@@ -76,14 +75,14 @@ pub fn stack() -> [u32; 2] {
     [top.addr() - word.addr(), size].map(|bytes| bytes as u32)
 }
 
+/// Once in an image, however many ends there are.
+#[inline(never)]
 fn write_down(cause: ResetCause, words: Option<fmt::Arguments<'_>>) {
     let memory = &raw mut _black_box;
     // SAFETY: as in `begin`; whoever comes here never goes back to what it interrupted.
-    unsafe {
-        let mut remembered = memory.read_volatile();
-        remembered.write_down(cause, words);
-        memory.write_volatile(remembered);
-    }
+    unsafe { (*memory).write_down(cause, words) };
+    // It is in memory before the reset.
+    compiler_fence(Ordering::SeqCst);
 }
 
 /// Starts the node afresh because it was told to.
@@ -116,9 +115,16 @@ fn panic(info: &PanicInfo) -> ! {
 
 /// A source file from its crate's folder on: the rest is about the machine that built the image.
 fn within_crate(file: &str) -> &str {
-    let inside = file.rfind("/src/").and_then(|at| file.get(..at));
-    let start = inside.and_then(|path| path.rfind('/')).map(|at| at + 1);
-    start.and_then(|start| file.get(start..)).unwrap_or(file)
+    let (mut start, mut folder) = (0, 0);
+    for (at, byte) in file.bytes().enumerate() {
+        if byte == b'/' {
+            if file.get(at..).is_some_and(|rest| rest.starts_with("/src/")) {
+                start = folder;
+            }
+            folder = at + 1;
+        }
+    }
+    file.get(start..).unwrap_or(file)
 }
 
 /// Brings the node to grief: for images that are tested, never for one that is flashed.
