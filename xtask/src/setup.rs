@@ -95,8 +95,24 @@ impl Toolchain {
             }
         };
         cargo.args(["--target", target, "--target-dir"]).arg(folder);
+        cargo.arg("--config").arg(without_paths(folder));
         cargo
     }
+}
+
+/// A setting by which what is compiled says nothing of the folders on this machine. A panic tells its source file:
+/// with where that lies an image would be a kilobyte or two larger, and how much depended on who builds it.
+fn without_paths(folder: &Path) -> String {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(env::home_dir()?.join(".cargo")));
+    let sources = home.unwrap_or_default().join("registry/src");
+    // The folder of crates.io; where it is called something else, that stays.
+    let crates_io = sources.join("index.crates.io-1949cf8c6b5b557f");
+    let flags = [&sources, &crates_io, folder].map(|path| {
+        let path = path.display().to_string();
+        format!("--remap-path-prefix={path}=")
+    });
+    format!("target.'cfg(target_os = \"none\")'.rustflags = {flags:?}")
 }
 
 /// Finds a compiler for the nodes' cores, or installs one.
