@@ -18,11 +18,14 @@ use firmware::{
 };
 use static_cell::StaticCell;
 
+/// A task would keep what it is given twice.
+static BOARD: StaticCell<Board> = StaticCell::new();
+
 #[cfg(feature = "cortex")]
 #[cortex_m_rt::entry]
 fn main() -> ! {
     if let Some((spawner, board)) = board::start() {
-        match node(board) {
+        match node(BOARD.init(board)) {
             Ok(task) => spawner.spawn(task),
             Err(_) => defmt::error!("no room for the node's task"),
         }
@@ -41,20 +44,20 @@ fn main() -> ! {
     let board = unsafe { board::start() };
     EXECUTOR
         .init(Executor::new())
-        .run(|spawner| match node(board) {
+        .run(|spawner| match node(BOARD.init(board)) {
             Ok(task) => spawner.spawn(task),
             Err(_) => defmt::error!("no room for the node's task"),
         })
 }
 
 #[task]
-async fn node(board: Board) {
-    static RECEIVER: StaticCell<Receiver<Input>> = StaticCell::new();
+async fn node(board: &'static mut Board) {
+    static RECEIVER: StaticCell<Receiver<&mut Input>> = StaticCell::new();
     static WORKING_MEMORY: StaticCell<[f32; WORKSPACE]> = StaticCell::new();
     let Board {
         input,
         output,
-        mut hardware,
+        hardware,
     } = board;
     defmt::info!(
         "firmware {=str} on {=str}, {}",
@@ -68,7 +71,7 @@ async fn node(board: Board) {
     node::run(
         RECEIVER.init_with(|| Receiver::new(input)),
         &mut Sender::new(output),
-        &mut hardware,
+        hardware,
         WORKING_MEMORY.init_with(|| [0.0; WORKSPACE]),
     )
     .await

@@ -89,59 +89,62 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator, N:
         standing: None,
         completed: started,
     };
-    let keys = hardware.keys.clone();
-    // Only what has keys has something to remember.
-    let speaks = N::BUS && keys.bus.is_some();
-    let journal = match keys.link.is_some() || keys.guard_policies() || speaks {
-        true => Journal::open(&mut hardware.journal),
-        false => None,
+    // What is needed for this alone takes no memory afterwards.
+    let mut node = {
+        let keys = hardware.keys.clone();
+        // Only what has keys has something to remember.
+        let speaks = N::BUS && keys.bus.is_some();
+        let journal = match keys.link.is_some() || keys.guard_policies() || speaks {
+            true => Journal::open(&mut hardware.journal),
+            false => None,
+        };
+        // Without a journal no nonce is known to be new: nobody is let in.
+        let starts = journal.as_ref().map(Journal::starts);
+        let link_key = keys.link.clone();
+        if N::BUS
+            && let Some(air) = air
+        {
+            air.open(keys.bus.as_ref(), starts);
+        }
+        let terms = Terms {
+            keys,
+            board: hardware.board,
+        };
+        let store = {
+            let Hardware {
+                slots,
+                journal: kept,
+                ..
+            } = hardware;
+            let open = pin!(Store::open(slots, kept, terms, journal, workspace));
+            pulse.meanwhile(open, None).await
+        };
+        pulse.workspace = workspace;
+        let places = match &place_slots {
+            Some(slots) if N::CHANNELS > 0 => Places::open(slots, &store),
+            _ => None,
+        };
+        Node {
+            about: About {
+                board: cut(hardware.board, BOARD_NAME),
+                history: hardware.history,
+                last_words: cut(hardware.last_words, LAST_WORDS),
+                started,
+                stack: hardware.stack,
+            },
+            sessions: Sessions::new(link_key, starts),
+            store,
+            places,
+            misplaced: None,
+            pulse: &mut pulse,
+            restart: hardware.restart,
+            provoke: hardware.provoke,
+            steps: 0,
+            frame_ticks: 0,
+        }
     };
-    // Without a journal no nonce is known to be new: nobody is let in.
-    let starts = journal.as_ref().map(Journal::starts);
-    let link_key = keys.link.clone();
-    if N::BUS
-        && let Some(air) = air
     {
-        air.open(keys.bus.as_ref(), starts);
-    }
-    let terms = Terms {
-        keys,
-        board: hardware.board,
-    };
-    let store = {
-        let Hardware {
-            slots,
-            journal: kept,
-            ..
-        } = hardware;
-        let open = pin!(Store::open(slots, kept, terms, journal, workspace));
-        pulse.meanwhile(open, None).await
-    };
-    pulse.workspace = workspace;
-    let places = match &place_slots {
-        Some(slots) if N::CHANNELS > 0 => Places::open(slots, &store),
-        _ => None,
-    };
-    let mut node = Node {
-        about: About {
-            board: cut(hardware.board, BOARD_NAME),
-            history: hardware.history,
-            last_words: cut(hardware.last_words, LAST_WORDS),
-            started,
-            stack: hardware.stack,
-        },
-        sessions: Sessions::new(link_key, starts),
-        store,
-        places,
-        misplaced: None,
-        pulse,
-        restart: hardware.restart,
-        provoke: hardware.provoke,
-        steps: 0,
-        frame_ticks: 0,
-    };
-    let hello = node.hello();
-    {
+        let hello = node.hello();
         let sending = pin!(sender.send(UNASKED, &hello, Proof::None));
         node.pulse.meanwhile(sending, None).await;
     }
@@ -175,7 +178,7 @@ struct About {
 }
 
 /// Everything but the line and the flash.
-struct Node<'h, D, A, N> {
+struct Node<'n, 'h, D, A, N> {
     about: About,
     sessions: Sessions,
     store: Store,
@@ -183,7 +186,7 @@ struct Node<'h, D, A, N> {
     places: Option<Places>,
     /// Why it does not take the place that it has.
     misplaced: Option<Refusal>,
-    pulse: Pulse<'h, D, A, N>,
+    pulse: &'n mut Pulse<'h, D, A, N>,
     restart: fn() -> !,
     provoke: Option<fn(Mishap)>,
     steps: u32,
@@ -191,7 +194,7 @@ struct Node<'h, D, A, N> {
     frame_ticks: u32,
 }
 
-impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, D, A, N> {
+impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, '_, D, A, N> {
     /// Answers commands with the policy in `used`, if it holds one that runs, until another slot is
     /// the active one.
     async fn serve<R: Read, W: Write, S: PolicyFlash>(
