@@ -16,8 +16,9 @@ use crate::{air::Air, keys::Keys};
 /// state.
 pub const HEARTBEAT: Duration = Duration::from_millis(250);
 
-/// Everything that the node works with but its line.
-pub struct Hardware<S, W, A, N = NoSensors> {
+/// Everything that the node works with but its line. What holds records may be other flash than what holds
+/// policies: on some chips that has smaller sectors.
+pub struct Hardware<S, W, A, N = NoSensors, R = S> {
     /// Name of the board, for reports.
     pub board: &'static str,
     /// Whom it obeys and whose policies it runs.
@@ -25,13 +26,13 @@ pub struct Hardware<S, W, A, N = NoSensors> {
     /// Two places for a policy. While the node runs what lies in one, it writes the other.
     pub slots: [S; 2],
     /// A place for what a node with keys must not forget: two sectors, or one.
-    pub journal: S,
+    pub journal: R,
     /// Restarts a node that has stopped working.
     pub watchdog: W,
     /// Carries out actions.
     pub actuator: A,
     /// What it takes to act by itself, if the board has that.
-    pub station: Option<Station<S, N>>,
+    pub station: Option<Station<R, N>>,
     /// How the node has fared since its power came on.
     pub history: History,
     /// What it said at its last panic or fault.
@@ -45,9 +46,9 @@ pub struct Hardware<S, W, A, N = NoSensors> {
 }
 
 /// What a node works with that senses and acts by itself.
-pub struct Station<S, N> {
+pub struct Station<R, N> {
     /// Two places for what it knows of its place, a sector each. While one holds it, the other is written.
-    pub slots: [S; 2],
+    pub slots: [R; 2],
     /// What it reads.
     pub sensors: N,
     /// What its neighbours say, if it has a bus: [`air::attend`](crate::air) runs beside the node.

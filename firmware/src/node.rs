@@ -64,10 +64,18 @@ const LAST_WORDS: usize = 96;
 ///
 /// It starts with a [`Report::Hello`] nobody asked for: the host learns that the node listens now,
 /// or that it was restarted.
-pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator, N: Sensors>(
-    receiver: &mut Receiver<R>,
-    sender: &mut Sender<W>,
-    hardware: &mut Hardware<S, D, A, N>,
+pub async fn run<
+    I: Read,
+    O: Write,
+    S: PolicyFlash,
+    D: Watchdog,
+    A: Actuator,
+    N: Sensors,
+    R: PolicyFlash,
+>(
+    receiver: &mut Receiver<I>,
+    sender: &mut Sender<O>,
+    hardware: &mut Hardware<S, D, A, N, R>,
     workspace: &mut [f32; WORKSPACE],
 ) -> ! {
     let started = Instant::now();
@@ -161,11 +169,11 @@ pub async fn run<R: Read, W: Write, S: PolicyFlash, D: Watchdog, A: Actuator, N:
 }
 
 /// The node's flash, by what it is used for now.
-struct Flash<'h, S> {
+struct Flash<'h, S, R> {
     used: &'h mut S,
     spare: &'h mut S,
-    journal: &'h mut S,
-    places: Option<&'h mut [S; 2]>,
+    journal: &'h mut R,
+    places: Option<&'h mut [R; 2]>,
 }
 
 /// What a node says of itself.
@@ -197,11 +205,11 @@ struct Node<'n, 'h, D, A, N> {
 impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, '_, D, A, N> {
     /// Answers commands with the policy in `used`, if it holds one that runs, until another slot is
     /// the active one.
-    async fn serve<R: Read, W: Write, S: PolicyFlash>(
+    async fn serve<I: Read, O: Write, S: PolicyFlash, R: PolicyFlash>(
         &mut self,
-        receiver: &mut Receiver<R>,
-        sender: &mut Sender<W>,
-        flash: Flash<'_, S>,
+        receiver: &mut Receiver<I>,
+        sender: &mut Sender<O>,
+        flash: Flash<'_, S, R>,
     ) {
         let Flash {
             used,
@@ -339,7 +347,7 @@ impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, '_, D, A, N> {
                         manifest,
                         signature,
                     };
-                    self.brace(&policy, S::STALL);
+                    self.brace(&policy, R::STALL);
                     match self.configure(offer, &policy, places.as_deref_mut()) {
                         Ok(()) => {
                             state = AgentState::new();
@@ -413,7 +421,7 @@ impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, '_, D, A, N> {
     }
 
     /// Takes the place that the node has, if there is one for this policy.
-    fn stand<S: PolicyFlash>(&mut self, policy: &Option<Policy>, slots: Option<&[S; 2]>) {
+    fn stand<R: PolicyFlash>(&mut self, policy: &Option<Policy>, slots: Option<&[R; 2]>) {
         self.pulse.standing = None;
         self.misplaced = None;
         if N::CHANNELS == 0 {
@@ -441,11 +449,11 @@ impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, '_, D, A, N> {
     }
 
     /// Takes another place, or none.
-    fn configure<S: PolicyFlash>(
+    fn configure<R: PolicyFlash>(
         &mut self,
         offer: Offer<'_>,
         policy: &Option<Policy>,
-        slots: Option<&mut [S; 2]>,
+        slots: Option<&mut [R; 2]>,
     ) -> Result<(), Refusal> {
         if N::CHANNELS == 0 {
             return Err(Refusal::NoStation);

@@ -221,7 +221,12 @@ fn enter(
 }
 
 /// The same for a slot's manifest, if power went before that.
-fn catch_up<S: PolicyFlash>(slot: &S, flash: &mut S, terms: &Terms, journal: &mut Journal) {
+fn catch_up(
+    slot: &impl PolicyFlash,
+    flash: &mut impl PolicyFlash,
+    terms: &Terms,
+    journal: &mut Journal,
+) {
     let Some(record) = Record::read(slot) else {
         return;
     };
@@ -274,7 +279,7 @@ impl Store {
     /// Looks both slots through and settles on the newest policy that is good.
     pub async fn open<S: PolicyFlash>(
         [first, second]: &[S; 2],
-        journal_flash: &mut S,
+        journal_flash: &mut impl PolicyFlash,
         terms: Terms,
         mut journal: Option<Journal>,
         workspace: &mut [f32; WORKSPACE],
@@ -521,10 +526,10 @@ impl Store {
 
     /// Checks a [whole](Self::check_whole) upload and, if it is good, makes it the policy that runs: the free
     /// slot is the used one from now on.
-    pub fn commit<S: PolicyFlash>(
+    pub fn commit(
         &mut self,
-        spare: &mut S,
-        journal_flash: &mut S,
+        spare: &mut impl PolicyFlash,
+        journal_flash: &mut impl PolicyFlash,
         workspace: &mut [f32],
     ) -> Result<(), Refusal> {
         let upload = self.upload.as_ref().ok_or(Refusal::NoUpload)?;
