@@ -3,7 +3,7 @@
 //!
 //! Entries of 16 bytes, one after the other. When a page is nearly full the next one is erased and what
 //! counts is written there again, the start last: a page without a start is none. A board whose flash
-//! has but one sector to spare erases what it reads from, once in thousands of starts; power that goes
+//! has but one sector to spare erases what it reads from, once in a thousand starts; power that goes
 //! just then takes the journal with it.
 
 use agent_core::message::CRC32;

@@ -1,6 +1,6 @@
-//! Flash that the chip maps into memory: two slots and a journal on one controller, read where they lie.
+//! Flash that the chip maps into memory: slots and records on one controller, read where they lie.
 
-use core::{cell::RefCell, slice};
+use core::{array, cell::RefCell, slice};
 
 use embassy_embedded_hal::flash::partition::{BlockingPartition, Error};
 use embassy_sync::blocking_mutex::{Mutex, raw::CriticalSectionRawMutex};
@@ -11,46 +11,30 @@ use firmware::hardware::PolicyFlash;
 /// even fetch instructions then.
 pub type Controller<F> = Mutex<CriticalSectionRawMutex, RefCell<F>>;
 
-/// A slot.
+/// A part of it: a slot, the journal, a sector for a place.
 pub struct MappedSlot<F: NorFlash + 'static> {
     part: BlockingPartition<'static, CriticalSectionRawMutex, F>,
     address: usize,
 }
 
 impl<F: NorFlash> MappedSlot<F> {
-    /// Two slots of `size` bytes each, one behind the other, and behind them `journal` bytes: from
-    /// `offset` for the controller, from `address` for the core.
+    /// So many parts of `size` bytes each, one behind the other: from `offset` for the controller, from
+    /// `address` for the core.
     ///
     /// # Safety
     /// The flash must be mapped there, and hold nothing else.
-    pub unsafe fn slots_and_journal(
+    pub unsafe fn parts<const N: usize>(
         controller: &'static Controller<F>,
         offset: u32,
         address: usize,
         size: u32,
-        journal: u32,
-    ) -> ([Self; 2], Self) {
-        let part = |from: u32, size: u32| Self {
-            part: BlockingPartition::new(controller, offset + from, size),
-            address: address + from as usize,
-        };
-        ([part(0, size), part(size, size)], part(2 * size, journal))
-    }
-
-    /// Two sectors for what a node that acts by itself knows of its place, one behind the other.
-    ///
-    /// # Safety
-    /// As of [`Self::slots_and_journal`].
-    #[cfg(feature = "standalone")]
-    pub unsafe fn places(
-        controller: &'static Controller<F>,
-        offset: u32,
-        address: usize,
-    ) -> [Self; 2] {
-        let sector = F::ERASE_SIZE as u32;
-        [0, sector].map(|from| Self {
-            part: BlockingPartition::new(controller, offset + from, sector),
-            address: address + from as usize,
+    ) -> [Self; N] {
+        array::from_fn(|at| {
+            let from = at as u32 * size;
+            Self {
+                part: BlockingPartition::new(controller, offset + from, size),
+                address: address + from as usize,
+            }
         })
     }
 }
@@ -86,7 +70,7 @@ impl<F: NorFlash> NorFlash for MappedSlot<F> {
 
 impl<F: NorFlash> PolicyFlash for MappedSlot<F> {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: `slots_and_journal` was promised mapped flash; it changes only through this slot's `&mut`.
+        // SAFETY: `parts` was promised mapped flash; it changes only through this slot's `&mut`.
         unsafe { slice::from_raw_parts(self.address as *const u8, self.capacity()) }
     }
 }

@@ -71,11 +71,12 @@ pub type Moved = (Lamp<Pin<'static>>, Driven<Pulses>);
 /// Where the slots lie, as in the memory map. Flash starts at 0.
 const SLOTS: u32 = 0x4_0000;
 const SLOT: u32 = 260 * 1024;
-/// Bytes of the journal: two sectors.
-const JOURNAL: u32 = 8 * 1024;
-/// Behind it, what a node knows of its place.
+const SECTOR: u32 = 4 * 1024;
+/// Behind them the journal, of two sectors,
+const JOURNAL: u32 = SLOTS + 2 * SLOT;
+/// and what a node knows of its place, in two more.
 #[cfg(feature = "standalone")]
-const PLACES: u32 = SLOTS + 2 * SLOT + JOURNAL;
+const PLACES: u32 = JOURNAL + 2 * SECTOR;
 
 /// The clock that outputs are counted with.
 #[cfg(feature = "standalone")]
@@ -140,8 +141,12 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         Err(_) => unsafe { WatchdogHandle::steal::<WDT>(0) },
     };
     // SAFETY: the chip's address map; the memory map keeps the image out of there.
-    let (slots, journal) =
-        unsafe { MappedSlot::slots_and_journal(controller, SLOTS, SLOTS as usize, SLOT, JOURNAL) };
+    let (slots, [journal]) = unsafe {
+        (
+            MappedSlot::parts(controller, SLOTS, SLOTS as usize, SLOT),
+            MappedSlot::parts(controller, JOURNAL, JOURNAL as usize, 2 * SECTOR),
+        )
+    };
     // LED1, which a low pin lights.
     let lamp = Lamp::new(
         Pin::new(p.P0_13, Level::High, OutputDrive::Standard),
@@ -161,7 +166,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         output.max_duty = (CLOCK_HZ / OUTPUT_HZ) as u16;
         let output = Pulses(SimplePwm::new_1ch(p.PWM0, p.P1_11, &output));
         // SAFETY: as above.
-        let slots = unsafe { MappedSlot::places(controller, PLACES, PLACES as usize) };
+        let slots = unsafe { MappedSlot::parts(controller, PLACES, PLACES as usize, SECTOR) };
         let sensors = senses::beside(spawner, Tmp105s::on(bus));
         let station = Station {
             slots,

@@ -1,7 +1,10 @@
 //! ST's Nucleo-F446RE: an STM32F446RE, a Cortex-M4F at 168 MHz.
 //!
 //! USART2 (PA2, PA3), which the on-board ST-Link shows as a serial port, carries the link; the log
-//! goes through the debugger (RTT). Two flash sectors of 128 KiB hold the policies, a third the journal.
+//! goes through the debugger (RTT).
+//!
+//! Two flash sectors of 128 KiB hold the policies, of the first ones, of 16 KiB, three the records: the
+//! image's code begins behind those, and only its vectors lie before them.
 
 use core::cell::RefCell;
 
@@ -9,7 +12,7 @@ use agent_core::message::ResetCause;
 use embassy_executor::{InterruptExecutor, SendSpawner};
 use embassy_stm32::{
     Config, bind_interrupts,
-    flash::{Bank1Region3, Blocking, Flash},
+    flash::{Bank1Region1, Bank1Region3, Blocking, Flash},
     gpio::{Level, Output as Pin, Speed},
     interrupt,
     interrupt::{InterruptExt, Priority},
@@ -25,7 +28,7 @@ use embassy_stm32::{
 };
 use embedded_hal::digital::PinState;
 use firmware::{
-    hardware::{Hardware, Watchdog},
+    hardware::{Hardware, NoSensors, Watchdog},
     keys::Keys,
 };
 use static_cell::StaticCell;
@@ -39,12 +42,20 @@ use super::{
 
 pub type Input = BufferedUartRx<'static>;
 pub type Output = BufferedUartTx<'static>;
-pub type NodeHardware = Hardware<MappedSlot<Sectors>, Iwdg, Lamp<Pin<'static>>>;
+pub type NodeHardware =
+    Hardware<MappedSlot<Large>, Iwdg, Lamp<Pin<'static>>, NoSensors, MappedSlot<Small>>;
 
-/// The sectors of 128 KiB: 5, 6 and 7, from 0x0802_0000 on. The image lies below them.
-type Sectors = Bank1Region3<'static, Blocking>;
-const SECTORS: usize = 0x0802_0000;
-const SECTOR: u32 = 128 * 1024;
+/// The sectors of 16 KiB: 0 to 3, of which the first holds the vectors.
+type Small = Bank1Region1<'static, Blocking>;
+const SMALL: u32 = 16 * 1024;
+/// Where the second begins, and with it the records: the journal, then what a node knows of its place.
+const RECORDS: usize = 0x0800_4000;
+
+/// The sectors of 128 KiB: 5, 6 and 7, of which the first is the image's.
+type Large = Bank1Region3<'static, Blocking>;
+const LARGE: u32 = 128 * 1024;
+/// Where the second begins, and with it the slots.
+const SLOTS: usize = 0x0804_0000;
 
 bind_interrupts!(struct Irqs {
     USART2 => usart::BufferedInterruptHandler<USART2>;
@@ -63,7 +74,8 @@ unsafe fn UART5() {
 pub fn start() -> Option<(SendSpawner, Board)> {
     static RECEIVED: StaticCell<[u8; RECEIVE_BUFFER]> = StaticCell::new();
     static TRANSMITTED: StaticCell<[u8; TRANSMIT_BUFFER]> = StaticCell::new();
-    static CONTROLLER: StaticCell<Controller<Sectors>> = StaticCell::new();
+    static LARGE_SECTORS: StaticCell<Controller<Large>> = StaticCell::new();
+    static SMALL_SECTORS: StaticCell<Controller<Small>> = StaticCell::new();
 
     let mut core = cortex_m::Peripherals::take()?;
     let (history, last_words) = mishap::begin(&mut core, Some(reset_cause()));
@@ -80,15 +92,20 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         line,
     );
     let (output, input) = link.ok()?.split();
-    let sectors = Flash::new_blocking(p.FLASH)
-        .into_blocking_regions()
-        .bank1_region3;
-    let controller = CONTROLLER.init(Controller::new(RefCell::new(sectors)));
+    let flash = Flash::new_blocking(p.FLASH).into_blocking_regions();
+    let large: &Controller<_> =
+        LARGE_SECTORS.init(Controller::new(RefCell::new(flash.bank1_region3)));
+    let small: &Controller<_> =
+        SMALL_SECTORS.init(Controller::new(RefCell::new(flash.bank1_region1)));
     let mut watchdog = IndependentWatchdog::new(p.IWDG, WATCHDOG_SECONDS * 1_000_000);
     watchdog.unleash();
     // SAFETY: the chip's address map; the memory map keeps the image out of there.
-    let (slots, journal) =
-        unsafe { MappedSlot::slots_and_journal(controller, 0, SECTORS, SECTOR, SECTOR) };
+    let (slots, [journal]) = unsafe {
+        (
+            MappedSlot::parts(large, LARGE, SLOTS, LARGE),
+            MappedSlot::parts(small, SMALL, RECORDS, SMALL),
+        )
+    };
     let hardware = Hardware {
         board: "nucleo-f446re",
         keys: Keys::BUILT_IN,

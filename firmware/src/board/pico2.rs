@@ -71,11 +71,12 @@ const MAPPED: usize = 0x1000_0000;
 /// Where the slots lie in it, as in the memory map.
 const SLOTS: u32 = 0x10_0000;
 const SLOT: u32 = 260 * 1024;
-/// Bytes of the journal: two sectors.
-const JOURNAL: u32 = 8 * 1024;
-/// Behind it, what a node knows of its place.
+const SECTOR: u32 = 4 * 1024;
+/// Behind them the journal, of two sectors,
+const JOURNAL: u32 = SLOTS + 2 * SLOT;
+/// and what a node knows of its place, in two more.
 #[cfg(feature = "standalone")]
-const PLACES: u32 = SLOTS + 2 * SLOT + JOURNAL;
+const PLACES: u32 = JOURNAL + 2 * SECTOR;
 
 /// The clock that outputs are counted with.
 #[cfg(feature = "standalone")]
@@ -125,8 +126,11 @@ pub fn start() -> Option<(SendSpawner, Board)> {
     watchdog.pause_on_debug(true);
     watchdog.start(PATIENCE);
     // SAFETY: the chip's address map; the memory map keeps the image out of there.
-    let (slots, journal) = unsafe {
-        MappedSlot::slots_and_journal(controller, SLOTS, MAPPED + SLOTS as usize, SLOT, JOURNAL)
+    let (slots, [journal]) = unsafe {
+        (
+            MappedSlot::parts(controller, SLOTS, MAPPED + SLOTS as usize, SLOT),
+            MappedSlot::parts(controller, JOURNAL, MAPPED + JOURNAL as usize, 2 * SECTOR),
+        )
     };
     // The lamp on the board.
     let lamp = Lamp::new(Pin::new(p.PIN_25, Level::Low), PinState::High);
@@ -141,7 +145,8 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         output.top = (CLOCK_HZ / OUTPUT_HZ - 1) as u16;
         let output = Pwm::new_output_a(p.PWM_SLICE7, p.PIN_14, output);
         // SAFETY: as above.
-        let slots = unsafe { MappedSlot::places(controller, PLACES, MAPPED + PLACES as usize) };
+        let slots =
+            unsafe { MappedSlot::parts(controller, PLACES, MAPPED + PLACES as usize, SECTOR) };
         let sensors = senses::beside(spawner, Tmp105s::on(bus));
         let station = Station {
             slots,
