@@ -130,7 +130,7 @@ impl<N: Sensors> Sensors for WithBus<N> {
 /// Most bytes of a bus's frame: those of CAN FD.
 pub const MTU: usize = 64;
 
-/// What all nodes speak and listen on: what one says all others hear, and it does not hear itself.
+/// What all nodes speak and listen on: what one says all others hear. Whoever hears itself hears nobody new.
 pub trait Bus {
     /// Says a frame if it may now; else it is to be tried again then.
     fn send(&mut self, frame: &[u8]) -> impl Future<Output = Result<(), Busy>>;

@@ -162,6 +162,14 @@ impl Image {
         format!("{}{suffix}.elf", self.board.name())
     }
 
+    /// What it is compiled by: how small it must be.
+    pub fn profile(self) -> &'static str {
+        match (self.kind, self.board.chip()) {
+            (Kind::Standalone, Some(_)) => "firmware-small",
+            _ => "firmware",
+        }
+    }
+
     /// The environment variable by which tests find it, if they run it.
     pub fn variable(self) -> Option<&'static str> {
         match (self.board, self.kind) {
@@ -192,7 +200,7 @@ impl Image {
         }
         cargo
             .args(["--package", "firmware", "--bin", "firmware"])
-            .args(["--profile", "firmware", "--features", &features]);
+            .args(["--profile", self.profile(), "--features", &features]);
         Ok(())
     }
 }

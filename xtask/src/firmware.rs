@@ -38,7 +38,8 @@ pub fn build(toolchain: &Toolchain, image: Image) -> Result<PathBuf> {
     // Which log lines are compiled in; those of a level that is off cost nothing.
     let level = env::var_os("DEFMT_LOG").unwrap_or("info".into());
     succeed(cargo.env("DEFMT_LOG", level))?;
-    let built = target_folder().join(target).join("firmware/firmware");
+    let built = target_folder().join(target).join(image.profile());
+    let built = built.join("firmware");
     if !built.is_file() {
         bail!("the build left no {}", built.display());
     }

@@ -37,17 +37,17 @@ mod virt_rv32;
 #[cfg(feature = "virt-rv32")]
 pub use virt_rv32::{Input, NodeHardware, Output, start};
 
+#[cfg(all(feature = "silicon", feature = "standalone"))]
+mod alone;
 #[cfg(feature = "silicon")]
 mod lamp;
 #[cfg(feature = "silicon")]
 mod mapped_flash;
-#[cfg(all(feature = "silicon", feature = "standalone"))]
-mod senses;
 
 #[cfg(feature = "nrf52840-dk")]
 mod nrf52840_dk;
 #[cfg(all(feature = "nrf52840-dk", feature = "standalone"))]
-pub use nrf52840_dk::Sensing;
+use nrf52840_dk::TwoWire;
 #[cfg(feature = "nrf52840-dk")]
 pub use nrf52840_dk::{Input, NodeHardware, Output, start};
 
@@ -59,7 +59,7 @@ pub use nucleo_f446re::{Input, NodeHardware, Output, start};
 #[cfg(feature = "pico2")]
 mod pico2;
 #[cfg(all(feature = "pico2", feature = "standalone"))]
-pub use pico2::Sensing;
+use pico2::TwoWire;
 #[cfg(feature = "pico2")]
 pub use pico2::{Input, NodeHardware, Output, start};
 
@@ -73,13 +73,13 @@ pub struct Board {
     pub hardware: NodeHardware,
 }
 
-/// How often a second an output for an actuator is on: what coils smooth, and nobody hears.
-#[cfg(all(feature = "silicon", feature = "standalone"))]
-const OUTPUT_HZ: u32 = 20_000;
-
-/// The link's speed on real boards: what all their clocks divide to without a rest, and their
+/// The speed of real boards' lines: what all their clocks divide to without a rest, and their
 /// debuggers' serial ports can do.
-#[cfg(any(feature = "nucleo-f446re", feature = "pico2"))]
+#[cfg(any(
+    feature = "nucleo-f446re",
+    feature = "pico2",
+    all(feature = "silicon", feature = "standalone")
+))]
 const BAUD: u32 = 1_000_000;
 
 /// Bytes that a real line may bring while the node computes: half of its longest frame.

@@ -2,7 +2,7 @@
 //!
 //! UARTE0 (P0.06, P0.08), which the on-board J-Link shows as a serial port, carries the link; the
 //! log goes through the debugger (RTT). Where the node acts by itself, thermometers hang on TWIM0 (P0.26,
-//! P0.27), and P1.11 drives what moves the field.
+//! P0.27), P1.11 drives what moves the field, and UARTE1 (P1.01, P1.02) is on the line to its neighbours.
 
 use core::cell::RefCell;
 
@@ -31,18 +31,15 @@ use firmware::{
 use static_cell::StaticCell;
 #[cfg(feature = "standalone")]
 use {
-    super::{
-        OUTPUT_HZ,
-        senses::{self, Senses},
-    },
+    super::alone::{self, HEARD_BUFFER, OUTPUT_HZ, SAID_BUFFER, Senses},
     core::convert::Infallible,
     embassy_nrf::{
-        peripherals::TWISPI0,
+        peripherals::{TWISPI0, UARTE1},
         pwm::{DutyCycle, Prescaler, SimpleConfig, SimplePwm},
         twim::{self, Frequency, Twim},
     },
     embedded_hal::pwm::{ErrorType, SetDutyCycle},
-    firmware::{hardware::Station, pulse_width::Driven, tmp105::Tmp105s},
+    firmware::pulse_width::Driven,
 };
 
 use super::{
@@ -64,7 +61,7 @@ pub type Moved = Lamp<Pin<'static>>;
 
 /// What is read where the node acts by itself, and what is moved.
 #[cfg(feature = "standalone")]
-pub type Sensing = Tmp105s<Twim<'static>>;
+pub type TwoWire = Twim<'static>;
 #[cfg(feature = "standalone")]
 pub type Moved = (Lamp<Pin<'static>>, Driven<Pulses>);
 
@@ -90,6 +87,8 @@ bind_interrupts!(struct Irqs {
     UARTE0 => buffered_uarte::InterruptHandler<UARTE0>;
     #[cfg(feature = "standalone")]
     TWISPI0 => twim::InterruptHandler<TWISPI0>;
+    #[cfg(feature = "standalone")]
+    UARTE1 => buffered_uarte::InterruptHandler<UARTE1>;
 });
 
 /// The node's task, below the interrupts that take bytes in, on one that no device here uses.
@@ -157,22 +156,34 @@ pub fn start() -> Option<(SendSpawner, Board)> {
     #[cfg(feature = "standalone")]
     let (moved, station) = {
         static SENT: StaticCell<[u8; COMMAND]> = StaticCell::new();
+        static HEARD: StaticCell<[u8; HEARD_BUFFER]> = StaticCell::new();
+        static SAID: StaticCell<[u8; SAID_BUFFER]> = StaticCell::new();
         let mut bus = twim::Config::default();
         bus.frequency = Frequency::K400;
         let sent = SENT.init([0; COMMAND]);
-        let bus = Twim::new(p.TWISPI0, Irqs, p.P0_26, p.P0_27, bus, sent);
+        let thermometers = Twim::new(p.TWISPI0, Irqs, p.P0_26, p.P0_27, bus, sent);
         let mut output = SimpleConfig::default();
         output.prescaler = Prescaler::Div1;
         output.max_duty = (CLOCK_HZ / OUTPUT_HZ) as u16;
         let output = Pulses(SimplePwm::new_1ch(p.PWM0, p.P1_11, &output));
+        let mut line = uarte::Config::default();
+        line.baudrate = Baudrate::Baud1m;
+        let line = BufferedUarte::new(
+            p.UARTE1,
+            p.TIMER2,
+            p.PPI_CH2,
+            p.PPI_CH3,
+            p.PPI_GROUP1,
+            p.P1_01,
+            p.P1_02,
+            Irqs,
+            line,
+            HEARD.init_with(|| [0; HEARD_BUFFER]),
+            SAID.init_with(|| [0; SAID_BUFFER]),
+        );
         // SAFETY: as above.
         let slots = unsafe { MappedSlot::parts(controller, PLACES, PLACES as usize, SECTOR) };
-        let sensors = senses::beside(spawner, Tmp105s::on(bus));
-        let station = Station {
-            slots,
-            sensors,
-            air: None,
-        };
+        let station = alone::station(spawner, slots, thermometers, line.split());
         ((lamp, Driven::new(output)), Some(station))
     };
     #[cfg(not(feature = "standalone"))]

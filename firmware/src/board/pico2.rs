@@ -1,8 +1,8 @@
 //! Raspberry Pi's Pico 2: an RP2350, of which one Cortex-M33 at 150 MHz is used.
 //!
 //! UART0 (GP0, GP1) carries the link, for a Debug Probe or any 3.3 V adapter; the log goes through
-//! the debugger (RTT). Where the node acts by itself, thermometers hang on I2C0 (GP4, GP5), and GP14 drives
-//! what moves the field.
+//! the debugger (RTT). Where the node acts by itself, thermometers hang on I2C0 (GP4, GP5), GP14 drives
+//! what moves the field, and UART1 (GP8, GP9) is on the line to its neighbours.
 
 use core::cell::RefCell;
 
@@ -30,16 +30,13 @@ use firmware::{
 use static_cell::StaticCell;
 #[cfg(feature = "standalone")]
 use {
-    super::{
-        OUTPUT_HZ,
-        senses::{self, Senses},
-    },
+    super::alone::{self, HEARD_BUFFER, OUTPUT_HZ, SAID_BUFFER, Senses},
     embassy_rp::{
         i2c::{self, I2c},
-        peripherals::I2C0,
+        peripherals::{I2C0, UART1},
         pwm::{self, Pwm},
     },
-    firmware::{hardware::Station, pulse_width::Driven, tmp105::Tmp105s},
+    firmware::pulse_width::Driven,
 };
 
 use super::{
@@ -61,7 +58,7 @@ pub type Moved = Lamp<Pin<'static>>;
 
 /// What is read where the node acts by itself, and what is moved.
 #[cfg(feature = "standalone")]
-pub type Sensing = Tmp105s<I2c<'static, I2C0, i2c::Async>>;
+pub type TwoWire = I2c<'static, I2C0, i2c::Async>;
 #[cfg(feature = "standalone")]
 pub type Moved = (Lamp<Pin<'static>>, Driven<Pwm<'static>>);
 
@@ -88,6 +85,8 @@ bind_interrupts!(struct Irqs {
     UART0_IRQ => BufferedInterruptHandler<UART0>;
     #[cfg(feature = "standalone")]
     I2C0_IRQ => i2c::InterruptHandler<I2C0>;
+    #[cfg(feature = "standalone")]
+    UART1_IRQ => BufferedInterruptHandler<UART1>;
 });
 
 /// The node's task, below the interrupts that take bytes in, on one made for software.
@@ -138,21 +137,30 @@ pub fn start() -> Option<(SendSpawner, Board)> {
     let spawner = EXECUTOR.start(interrupt::SWI_IRQ_0);
     #[cfg(feature = "standalone")]
     let (moved, station) = {
+        static HEARD: StaticCell<[u8; HEARD_BUFFER]> = StaticCell::new();
+        static SAID: StaticCell<[u8; SAID_BUFFER]> = StaticCell::new();
         let mut bus = i2c::Config::default();
         bus.frequency = 400_000;
-        let bus = I2c::new_async(p.I2C0, p.PIN_5, p.PIN_4, Irqs, bus);
+        let thermometers = I2c::new_async(p.I2C0, p.PIN_5, p.PIN_4, Irqs, bus);
         let mut output = pwm::Config::default();
         output.top = (CLOCK_HZ / OUTPUT_HZ - 1) as u16;
         let output = Pwm::new_output_a(p.PWM_SLICE7, p.PIN_14, output);
+        let mut line = uart::Config::default();
+        line.baudrate = BAUD;
+        let line = BufferedUart::new(
+            p.UART1,
+            p.PIN_8,
+            p.PIN_9,
+            Irqs,
+            SAID.init_with(|| [0; SAID_BUFFER]),
+            HEARD.init_with(|| [0; HEARD_BUFFER]),
+            line,
+        );
+        let (said, heard) = line.split();
         // SAFETY: as above.
         let slots =
             unsafe { MappedSlot::parts(controller, PLACES, MAPPED + PLACES as usize, SECTOR) };
-        let sensors = senses::beside(spawner, Tmp105s::on(bus));
-        let station = Station {
-            slots,
-            sensors,
-            air: None,
-        };
+        let station = alone::station(spawner, slots, thermometers, (heard, said));
         ((lamp, Driven::new(output)), Some(station))
     };
     #[cfg(not(feature = "standalone"))]

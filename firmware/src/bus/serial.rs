@@ -19,8 +19,8 @@ const STUFFED: usize = cobs::max_encoding_length(MTU);
 /// How long to wait before reading a line again that broke or ended.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// A multi-drop line. Its driver is off while this node does not write, and its receiver while it does: a
-/// node does not hear itself.
+/// A multi-drop line. Its driver is off while this node does not write, and its receiver may be while it does: a
+/// node that hears itself takes it for one that is none of its neighbours.
 pub struct Serial<R, W> {
     input: R,
     output: W,
