@@ -51,7 +51,12 @@ impl Board {
     pub const EMULATED: [Self; 4] = [Self::An386, Self::An500, Self::An505, Self::VirtRv32];
 
     /// Those whose nodes can sense and act by themselves.
-    pub const STANDALONE: [Self; 3] = [Self::An386, Self::Nrf52840Dk, Self::Pico2];
+    pub const STANDALONE: [Self; 4] = [
+        Self::An386,
+        Self::NucleoF446re,
+        Self::Nrf52840Dk,
+        Self::Pico2,
+    ];
 
     /// One of each kind: Arm's emulated ones differ in a table of addresses. All of them are built.
     pub const KINDS: [Self; 5] = [

@@ -8,10 +8,10 @@ mod mishap;
 
 #[cfg(all(
     feature = "standalone",
-    not(any(feature = "mps2-an386", feature = "nrf52840-dk", feature = "pico2"))
+    not(any(feature = "mps2-an386", feature = "silicon"))
 ))]
 compile_error!(
-    "no sensors are known of this board: `standalone` goes with `mps2-an386`, `nrf52840-dk` or `pico2`"
+    "no sensors are known of this board: `standalone` goes with `mps2-an386` and the real boards"
 );
 
 #[cfg(feature = "emulated")]
@@ -53,6 +53,8 @@ pub use nrf52840_dk::{Input, NodeHardware, Output, start};
 
 #[cfg(feature = "nucleo-f446re")]
 mod nucleo_f446re;
+#[cfg(all(feature = "nucleo-f446re", feature = "standalone"))]
+use nucleo_f446re::TwoWire;
 #[cfg(feature = "nucleo-f446re")]
 pub use nucleo_f446re::{Input, NodeHardware, Output, start};
 

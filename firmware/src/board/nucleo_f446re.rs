@@ -1,7 +1,8 @@
 //! ST's Nucleo-F446RE: an STM32F446RE, a Cortex-M4F at 168 MHz.
 //!
 //! USART2 (PA2, PA3), which the on-board ST-Link shows as a serial port, carries the link; the log
-//! goes through the debugger (RTT).
+//! goes through the debugger (RTT). Where the node acts by itself, thermometers hang on I2C1 (PB8, PB9), PC7
+//! drives what moves the field, and USART1 (PA9, PA10) is on the line to its neighbours.
 //!
 //! Two flash sectors of 128 KiB hold the policies, of the first ones, of 16 KiB, three the records: the
 //! image's code begins behind those, and only its vectors lie before them.
@@ -27,11 +28,31 @@ use embassy_stm32::{
     wdg::IndependentWatchdog,
 };
 use embedded_hal::digital::PinState;
+#[cfg(not(feature = "standalone"))]
+use firmware::hardware::NoSensors;
 use firmware::{
-    hardware::{Hardware, NoSensors, Watchdog},
+    hardware::{Hardware, Watchdog},
     keys::Keys,
 };
 use static_cell::StaticCell;
+#[cfg(feature = "standalone")]
+use {
+    super::alone::{self, HEARD_BUFFER, OUTPUT_HZ, SAID_BUFFER, Senses},
+    core::convert::Infallible,
+    embassy_stm32::{
+        Peri, dma,
+        gpio::{AfType, Flex, OutputType},
+        i2c::{self, I2c, Master},
+        mode::Async,
+        peripherals::{DMA1_CH0, DMA1_CH6, I2C1, PC7, TIM3, USART1},
+        timer::{
+            Channel,
+            low_level::{OutputCompareMode, Timer},
+        },
+    },
+    embedded_hal::pwm::{ErrorType, SetDutyCycle},
+    firmware::pulse_width::Driven,
+};
 
 use super::{
     BAUD, Board, RECEIVE_BUFFER, TRANSMIT_BUFFER, WATCHDOG_SECONDS,
@@ -42,8 +63,19 @@ use super::{
 
 pub type Input = BufferedUartRx<'static>;
 pub type Output = BufferedUartTx<'static>;
-pub type NodeHardware =
-    Hardware<MappedSlot<Large>, Iwdg, Lamp<Pin<'static>>, NoSensors, MappedSlot<Small>>;
+pub type NodeHardware = Hardware<MappedSlot<Large>, Iwdg, Moved, Senses, MappedSlot<Small>>;
+
+/// Nothing to read, and nothing but the lamp to move.
+#[cfg(not(feature = "standalone"))]
+type Senses = NoSensors;
+#[cfg(not(feature = "standalone"))]
+pub type Moved = Lamp<Pin<'static>>;
+
+/// What is read where the node acts by itself, and what is moved.
+#[cfg(feature = "standalone")]
+pub type TwoWire = I2c<'static, Async, Master>;
+#[cfg(feature = "standalone")]
+pub type Moved = (Lamp<Pin<'static>>, Driven<Pulses>);
 
 /// The sectors of 16 KiB: 0 to 3, of which the first holds the vectors.
 type Small = Bank1Region1<'static, Blocking>;
@@ -57,8 +89,22 @@ const LARGE: u32 = 128 * 1024;
 /// Where the second begins, and with it the slots.
 const SLOTS: usize = 0x0804_0000;
 
+/// The clock that outputs are counted with.
+#[cfg(feature = "standalone")]
+const CLOCK_HZ: u32 = 84_000_000;
+
 bind_interrupts!(struct Irqs {
     USART2 => usart::BufferedInterruptHandler<USART2>;
+    #[cfg(feature = "standalone")]
+    USART1 => usart::BufferedInterruptHandler<USART1>;
+    #[cfg(feature = "standalone")]
+    I2C1_EV => i2c::EventInterruptHandler<I2C1>;
+    #[cfg(feature = "standalone")]
+    I2C1_ER => i2c::ErrorInterruptHandler<I2C1>;
+    #[cfg(feature = "standalone")]
+    DMA1_STREAM0 => dma::InterruptHandler<DMA1_CH0>;
+    #[cfg(feature = "standalone")]
+    DMA1_STREAM6 => dma::InterruptHandler<DMA1_CH6>;
 });
 
 /// The node's task, below the interrupts that take bytes in, on one that no device here uses.
@@ -106,15 +152,45 @@ pub fn start() -> Option<(SendSpawner, Board)> {
             MappedSlot::parts(small, SMALL, RECORDS, SMALL),
         )
     };
+    // LD2.
+    let lamp = Lamp::new(Pin::new(p.PA5, Level::Low, Speed::Low), PinState::High);
+    interrupt::UART5.set_priority(Priority::P8);
+    let spawner = EXECUTOR.start(interrupt::UART5);
+    #[cfg(feature = "standalone")]
+    let (moved, station) = {
+        static HEARD: StaticCell<[u8; HEARD_BUFFER]> = StaticCell::new();
+        static SAID: StaticCell<[u8; SAID_BUFFER]> = StaticCell::new();
+        let mut bus = i2c::Config::default();
+        bus.frequency = Hertz::khz(400);
+        let thermometers = I2c::new(p.I2C1, p.PB8, p.PB9, p.DMA1_CH6, p.DMA1_CH0, Irqs, bus);
+        let output = Pulses::new(p.TIM3, p.PC7);
+        let mut line = usart::Config::default();
+        line.baudrate = BAUD;
+        let line = BufferedUart::new(
+            p.USART1,
+            p.PA10,
+            p.PA9,
+            SAID.init_with(|| [0; SAID_BUFFER]),
+            HEARD.init_with(|| [0; HEARD_BUFFER]),
+            Irqs,
+            line,
+        );
+        let (said, heard) = line.ok()?.split();
+        // SAFETY: as above.
+        let slots = unsafe { MappedSlot::parts(small, 2 * SMALL, RECORDS + SMALL as usize, SMALL) };
+        let station = alone::station(spawner, slots, thermometers, (heard, said));
+        ((lamp, Driven::new(output)), Some(station))
+    };
+    #[cfg(not(feature = "standalone"))]
+    let (moved, station) = (lamp, None);
     let hardware = Hardware {
         board: "nucleo-f446re",
         keys: Keys::BUILT_IN,
         slots,
         journal,
         watchdog: Iwdg(watchdog),
-        // LD2.
-        actuator: Lamp::new(Pin::new(p.PA5, Level::Low, Speed::Low), PinState::High),
-        station: None,
+        actuator: moved,
+        station,
         history,
         last_words,
         stack: mishap::stack,
@@ -126,8 +202,7 @@ pub fn start() -> Option<(SendSpawner, Board)> {
         output,
         hardware,
     };
-    interrupt::UART5.set_priority(Priority::P8);
-    Some((EXECUTOR.start(interrupt::UART5), board))
+    Some((spawner, board))
 }
 
 /// 168 MHz from the 8 MHz that the ST-Link puts on the oscillator's pin.
@@ -174,5 +249,52 @@ pub struct Iwdg(IndependentWatchdog<'static, IWDG>);
 impl Watchdog for Iwdg {
     fn feed(&mut self) {
         self.0.pet();
+    }
+}
+
+/// An output of the chip's, in the words of embedded-hal. The HAL has a driver for that too, which is larger
+/// than there is room for.
+#[cfg(feature = "standalone")]
+pub struct Pulses {
+    timer: Timer<'static, TIM3>,
+    /// Which would be let go otherwise.
+    _pin: Flex<'static>,
+}
+
+#[cfg(feature = "standalone")]
+impl Pulses {
+    const ALL: u16 = (CLOCK_HZ / OUTPUT_HZ) as u16;
+    /// Of TIM3's, the one on PC7, as its alternate function 2.
+    const CHANNEL: Channel = Channel::Ch2;
+
+    fn new(timer: Peri<'static, TIM3>, pin: Peri<'static, PC7>) -> Self {
+        let timer = Timer::new(timer);
+        timer.set_max_compare_value(Self::ALL - 1);
+        timer.set_output_compare_mode(Self::CHANNEL, OutputCompareMode::PwmMode1);
+        // At once, and from then on with the next pulse.
+        timer.set_compare_value(Self::CHANNEL, Self::ALL / 2);
+        timer.set_output_compare_preload(Self::CHANNEL, true);
+        timer.enable_channel(Self::CHANNEL, true);
+        timer.start();
+        let mut pin = Flex::new(pin);
+        pin.set_as_af_unchecked(2, AfType::output(OutputType::PushPull, Speed::Low));
+        Self { timer, _pin: pin }
+    }
+}
+
+#[cfg(feature = "standalone")]
+impl ErrorType for Pulses {
+    type Error = Infallible;
+}
+
+#[cfg(feature = "standalone")]
+impl SetDutyCycle for Pulses {
+    fn max_duty_cycle(&self) -> u16 {
+        Self::ALL
+    }
+
+    fn set_duty_cycle(&mut self, duty: u16) -> Result<(), Infallible> {
+        self.timer.set_compare_value(Self::CHANNEL, duty);
+        Ok(())
     }
 }
