@@ -16,7 +16,7 @@ use firmware::{
     link::{Receiver, Sender},
     node::{self, WORKSPACE},
 };
-use static_cell::StaticCell;
+use static_cell::{ConstStaticCell, StaticCell};
 
 /// A task would keep what it is given twice.
 static BOARD: StaticCell<Board> = StaticCell::new();
@@ -53,7 +53,9 @@ fn main() -> ! {
 #[task]
 async fn node(board: &'static mut Board) {
     static RECEIVER: StaticCell<Receiver<&mut Input>> = StaticCell::new();
-    static WORKING_MEMORY: StaticCell<[f32; WORKSPACE]> = StaticCell::new();
+    // Not to be made on the stack, which it would fill.
+    static WORKING_MEMORY: ConstStaticCell<[f32; WORKSPACE]> =
+        ConstStaticCell::new([0.0; WORKSPACE]);
     let Board {
         input,
         output,
@@ -72,7 +74,7 @@ async fn node(board: &'static mut Board) {
         RECEIVER.init_with(|| Receiver::new(input)),
         &mut Sender::new(output),
         hardware,
-        WORKING_MEMORY.init_with(|| [0.0; WORKSPACE]),
+        WORKING_MEMORY.take(),
     )
     .await
 }
