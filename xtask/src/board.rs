@@ -169,8 +169,9 @@ impl Image {
 
     /// What it is compiled by: how small it must be.
     pub fn profile(self) -> &'static str {
-        match (self.kind, self.board.chip()) {
-            (Kind::Standalone, Some(_)) => "firmware-small",
+        match (self.kind, self.board) {
+            (Kind::Standalone, Board::NucleoF446re) => "firmware-smallest",
+            (Kind::Standalone, Board::Nrf52840Dk | Board::Pico2) => "firmware-small",
             _ => "firmware",
         }
     }
