@@ -45,8 +45,12 @@ pub struct GpuLoop {
     answer: wgpu::Buffer,
     loop_group: wgpu::BindGroup,
     gradient_group: wgpu::BindGroup,
-    forward: wgpu::ComputePipeline,
-    backward: wgpu::ComputePipeline,
+    set_out: wgpu::ComputePipeline,
+    /// What runs in every portion, one after the other.
+    forward: Vec<Kernel>,
+    backward: Vec<Kernel>,
+    score: wgpu::ComputePipeline,
+    add_scores: wgpu::ComputePipeline,
     multiply: wgpu::ComputePipeline,
     add_slices: wgpu::ComputePipeline,
     tiles: usize,
@@ -150,7 +154,10 @@ impl GpuLoop {
             usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        let each = gpu.steps_per_dispatch(shader.rounds)?;
+        let each = match shader.step_by_step {
+            true => 1,
+            false => gpu.steps_per_dispatch(shader.rounds)?,
+        };
         let stride = limits.min_uniform_buffer_offset_alignment.max(16) as usize;
         let firsts: Vec<usize> = (0..spec.horizon).step_by(each).collect();
         let portion = gpu.device.create_buffer(&wgpu::BufferDescriptor {
@@ -204,8 +211,16 @@ impl GpuLoop {
             ],
             None,
         );
-        let forward = loop_kernels.pipeline(gpu, "forward");
-        let backward = loop_kernels.pipeline(gpu, "backward");
+        let passes = |passes: &[(&'static str, usize)]| {
+            let pass = |&(entry, groups): &(&'static str, usize)| {
+                (loop_kernels.pipeline(gpu, entry), groups as u32)
+            };
+            passes.iter().map(pass).collect()
+        };
+        let set_out = loop_kernels.pipeline(gpu, "set_out");
+        let (forward, backward) = (passes(&shader.forward), passes(&shader.backward));
+        let score = loop_kernels.pipeline(gpu, "score");
+        let add_scores = loop_kernels.pipeline(gpu, "add_scores");
         let multiply = gradient_kernels.pipeline(gpu, "multiply");
         let add_slices = gradient_kernels.pipeline(gpu, "add_slices");
         if let Some(error) = pollster::block_on(errors.pop()) {
@@ -226,8 +241,11 @@ impl GpuLoop {
             answer,
             loop_group: loop_kernels.group,
             gradient_group: gradient_kernels.group,
+            set_out,
             forward,
             backward,
+            score,
+            add_scores,
             multiply,
             add_slices,
             tiles: tiles.len(),
@@ -289,16 +307,27 @@ impl GpuLoop {
         let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
         {
             let mut pass = encoder.begin_compute_pass(&Default::default());
-            pass.set_pipeline(&self.forward);
-            for portion in &self.portions {
-                pass.set_bind_group(0, &self.loop_group, &[*portion]);
-                pass.dispatch_workgroups(count as u32, 1, 1);
+            let count = count as u32;
+            pass.set_bind_group(0, &self.loop_group, &[self.portions[0]]);
+            pass.set_pipeline(&self.set_out);
+            pass.dispatch_workgroups(count, 1, 1);
+            let portion = |pass: &mut wgpu::ComputePass, at: u32, kernels: &[Kernel]| {
+                pass.set_bind_group(0, &self.loop_group, &[at]);
+                for (kernel, groups) in kernels {
+                    pass.set_pipeline(kernel);
+                    pass.dispatch_workgroups(count, *groups, 1);
+                }
+            };
+            for at in &self.portions {
+                portion(&mut pass, *at, &self.forward);
             }
+            pass.set_pipeline(&self.score);
+            pass.dispatch_workgroups(count, spec.horizon as u32, 1);
+            pass.set_pipeline(&self.add_scores);
+            pass.dispatch_workgroups(count, 1, 1);
             if weights.is_some() {
-                pass.set_pipeline(&self.backward);
-                for portion in self.portions.iter().rev() {
-                    pass.set_bind_group(0, &self.loop_group, &[*portion]);
-                    pass.dispatch_workgroups(count as u32, 1, 1);
+                for at in self.portions.iter().rev() {
+                    portion(&mut pass, *at, &self.backward);
                 }
                 pass.set_bind_group(0, &self.gradient_group, &[]);
                 pass.set_pipeline(&self.multiply);
@@ -342,6 +371,9 @@ impl GpuLoop {
         Ok(values)
     }
 }
+
+/// An entry point and its workgroups for one episode.
+type Kernel = (wgpu::ComputePipeline, u32);
 
 /// The problem for as many steps.
 fn with_horizon(problem: Problem, horizon: usize) -> Problem {

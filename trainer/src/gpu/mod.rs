@@ -1,9 +1,11 @@
 //! The closed loop on a GPU: forward and adjoint as a handful of hand-written compute kernels.
 //!
 //! A training step sends the parameters and the episodes up once and gets the terms and the
-//! gradient back once. In between one workgroup per episode runs all time steps of the closed loop,
-//! first forward, then backward, with the field and the network's activations in memory that the
-//! workgroup shares ([`crate::kernels`] has their source). The backward
+//! gradient back once. In between every episode runs through all time steps of the closed loop, first
+//! forward, then backward ([`crate::kernels`] has the source): in one workgroup, with the field and the
+//! network's activations in memory that it shares, or, where a field is too large for one, in several, which
+//! share the agents in one dispatch of a step and the field in the next. The terms are taken from what all
+//! steps left behind. The backward
 //! pass leaves the gradients before every activation in memory; with the activations themselves they
 //! make the parameters' gradient, one large matrix product at the end that all of the GPU works on.
 //!

@@ -228,6 +228,8 @@ fn the_plate_is_the_cpus() {
 #[test]
 fn the_room_is_the_cpus() {
     compare("density-2d", 4, 6, Some([8, 10]), 1.0);
+    // More agents than a workgroup has, and than it has kernels of.
+    compare("density-2d", 17, 6, Some([8, 10]), 1.0);
 }
 
 #[test]
@@ -278,24 +280,27 @@ fn kernels_of_one_form_refuse_a_family_by_name() {
 #[test]
 fn the_same_inputs_give_the_same_bits() {
     let Some(gpu) = gpu() else { return };
-    let entry = entries().by_name("heat-1d").unwrap();
-    let problem = entry.problem;
-    let (config, parameters) = policy(problem, None, 1.0);
-    let trials = trials(problem, 5);
-    let spec = LoopSpec {
-        problem: *problem,
-        corners: Vec::new(),
-        agents: 5,
-        horizon: 20,
-        batch: 2,
-        shape: config.shape,
-        sight: config.sight,
-        threads: 64,
-    };
-    let mut gpu_loop = GpuLoop::new(&gpu, entry, &spec).unwrap();
-    let first = gpu_loop.gradient(&parameters, &trials, &WEIGHTS).unwrap();
-    let second = gpu_loop.gradient(&parameters, &trials, &WEIGHTS).unwrap();
-    assert_eq!(first, second);
+    // An episode in one workgroup, and in several.
+    for name in ["heat-1d", "density-2d"] {
+        let entry = entries().by_name(name).unwrap();
+        let problem = entry.problem;
+        let (config, parameters) = policy(problem, None, 1.0);
+        let trials = trials(problem, 5);
+        let spec = LoopSpec {
+            problem: *problem,
+            corners: Vec::new(),
+            agents: 5,
+            horizon: 20,
+            batch: 2,
+            shape: config.shape,
+            sight: config.sight,
+            threads: 64,
+        };
+        let mut gpu_loop = GpuLoop::new(&gpu, entry, &spec).unwrap();
+        let first = gpu_loop.gradient(&parameters, &trials, &WEIGHTS).unwrap();
+        let second = gpu_loop.gradient(&parameters, &trials, &WEIGHTS).unwrap();
+        assert_eq!(first, second, "{name}");
+    }
 }
 
 #[test]

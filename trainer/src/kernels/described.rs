@@ -672,7 +672,6 @@ impl FieldKernel for Described {
         let (values, nodes) = (self.slots.len(), self.nodes());
         let grid = shader.problem().grid;
         let [middles, _] = self.kept_fields();
-        let weights = shader.problem().weights();
         shader.flag("NEAR", near);
         shader.number("SPACING_0", grid.spacing(0));
         shader.number("SPACING_1", grid.spacing(1));
@@ -683,9 +682,6 @@ impl FieldKernel for Described {
         shader.count("SLOTS", self.slot_count());
         shader.count("PUSHES", self.system.kit().pushed().count());
         shader.flag("EDGES_CHANGE", self.system.edges_change());
-        shader.flag("WEIGHTED", weights.is_some());
-        let roots: Vec<f64> = weights.into_iter().flatten().map(f64::sqrt).collect();
-        shader.table("ROOTS", &roots);
         let slots: Vec<f64> = self.slots.iter().map(|&slot| slot as f64).collect();
         shader.table("SLOTS", &slots);
         shader.table("REST", &self.rest());

@@ -40,6 +40,12 @@ pub trait FieldKernel: Debug + Send + Sync {
     /// The functions, for a field that stays in the pool ([`Self::keeps_field_in_pool`]) or does not.
     fn source(&self, near: bool) -> Cow<'static, str>;
 
+    /// Over how many workgroups the field of an episode is spread, if one is too few for it: then each step is
+    /// dispatches of its own (`wgsl/loop_spread.wgsl`), and nothing stays in the pool.
+    fn strips(&self) -> Option<usize> {
+        None
+    }
+
     /// Whether the field is small enough to stay in the memory that a workgroup shares, where that has room
     /// for so many values.
     fn keeps_field_in_pool(&self, _room: usize) -> bool {
@@ -82,7 +88,7 @@ pub trait FieldKernel: Debug + Send + Sync {
     /// Makes its tables large enough for another form.
     fn cover(&mut self, _form: &Problem) {}
 
-    /// Its constants, tables and room. `WORK` in the pool is expected of every kernel.
+    /// Its constants, tables and room.
     fn declare(&self, shader: &mut Declaration);
 }
 
@@ -225,5 +231,9 @@ impl Declaration<'_> {
         self.number("SPACING", spacing);
         self.number("FALLOFF", 0.5 / width.powi(2));
         self.count("LANES", self.lanes());
+        let weights = self.problem().weights();
+        self.flag("WEIGHTED", weights.is_some());
+        let roots: Vec<f64> = weights.into_iter().flatten().map(f64::sqrt).collect();
+        self.table("ROOTS", &roots);
     }
 }

@@ -2,16 +2,25 @@
 
 use super::{Declaration, FieldKernel, Varying, no_kernels, one_step};
 use problem::pde::density_2d::Transport;
-use problem::published::density_2d::{Equation, equation};
+use problem::published::density_2d::{Equation, GRID, equation};
 use problem::{NotImplemented, Problem};
 use std::borrow::Cow;
+
+/// Rows that a workgroup has: fewer make it compute more of its neighbours' rows too, more leave
+/// multiprocessors idle.
+const STRIP: usize = 8;
+/// Agents whose kernels are in a workgroup's memory together.
+const TOGETHER: usize = 16;
+
+// Strips are whole, and those beside walls have what repeats the last row before them.
+const _: () = assert!(GRID[0].is_multiple_of(STRIP) && STRIP > 3);
 
 /// The published scheme; there are no kernels for the form that conserves mass.
 pub fn density(problem: &Problem) -> Result<Box<dyn FieldKernel>, NotImplemented> {
     one_step(problem)?;
     match transport(problem) {
-        Some(transport) => Ok(Box::new(Room(transport))),
-        None => Err(no_kernels(problem)),
+        Some(transport) if problem.grid.points == GRID => Ok(Box::new(Room(transport))),
+        _ => Err(no_kernels(problem)),
     }
 }
 
@@ -30,6 +39,10 @@ struct Room(Transport);
 impl FieldKernel for Room {
     fn source(&self, _near: bool) -> Cow<'static, str> {
         include_str!("wgsl/room.wgsl").into()
+    }
+
+    fn strips(&self) -> Option<usize> {
+        Some(GRID[0] / STRIP)
     }
 
     fn keeps_field_in_pool(&self, _room: usize) -> bool {
@@ -63,17 +76,30 @@ impl FieldKernel for Room {
         shader.number("LONGEST", transport.displacement_max);
         shader.number("DENSITY_MAX", transport.density_max);
         let (agents, horizon, threads) = (shader.agents(), shader.horizon(), shader.threads());
-        shader.in_pool("WORK", 0);
-        shader.in_pool("TOTAL", 3 * threads);
+        let axes = grid.axes;
+        shader.count("STRIP", STRIP);
+        shader.count("STRIPS", rows / STRIP);
+        shader.count("TOGETHER", TOGETHER);
+        let each = (threads / TOGETHER).max(1);
+        shader.count("EACH", each);
+        let reading = (STRIP + 2) * columns;
+        // Sums take the place of what pulls at a strip and the rows around it, before and after the cut.
+        let pull = ((2 * STRIP + 10) * columns).max(4 * TOGETHER * each);
         for (name, size) in [
-            ("G_FIELD", cells),
-            ("KERNELS", agents * (rows + columns)),
-            ("CARRIED", cells),
-            ("G_CARRIED", cells),
-            ("MOMENTS", 3 * (horizon + 1)),
-            ("WAY", 2 * cells),
-            ("G_WIND", 2 * cells),
-            ("LINES", 4 * agents * rows),
+            ("WATCH", agents * axes),
+            ("KERNELS", TOGETHER * (STRIP + 2 + columns)),
+            ("VELOCITIES", TOGETHER * axes),
+            ("WIND", 2 * reading),
+            ("G_WIND", 2 * reading),
+            ("CARRIED", reading),
+            ("PULL", pull),
+        ] {
+            shader.in_pool(name, size);
+        }
+        for (name, size) in [
+            ("G_FIELD", 2 * cells),
+            ("CENTRES", 5 * horizon),
+            ("SUMS", 4 * agents * (rows / STRIP)),
         ] {
             shader.in_scratch(name, size);
         }

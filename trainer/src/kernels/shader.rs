@@ -16,14 +16,23 @@ pub const CONDITIONS: usize = 7;
 const PARTS: usize = 8;
 /// Most agents that run through the network together.
 const MOST_ROWS: usize = 32;
+/// The same where an episode has several workgroups.
+const SPREAD_ROWS: usize = 8;
 /// Most rows that one thread of a product works on.
 const MOST_ROWS_PER_THREAD: usize = 8;
 
-/// The two kernels of a closed loop and what they need to know about their buffers.
+/// The kernels of a closed loop and what they need to know about their buffers.
 #[derive(Debug, Clone)]
 pub struct Shader {
-    /// WGSL with the entry points `forward` and `backward`.
+    /// WGSL.
     pub source: String,
+    /// Entry points that take episodes on by a portion of the horizon one after the other, and the
+    /// workgroups of each for one episode.
+    pub forward: Vec<(&'static str, usize)>,
+    /// The same for the way back.
+    pub backward: Vec<(&'static str, usize)>,
+    /// Whether such a portion is one step, whatever the GPU's patience.
+    pub step_by_step: bool,
     /// Constant matrices.
     pub tables: Vec<f32>,
     /// Where things are in a row of the trace and of the deltas.
@@ -175,7 +184,12 @@ impl Shader {
         };
         declaration.common();
         field.declare(&mut declaration);
-        let rows_in_pool = tile_rows(spec, memory.saturating_sub(phase.0 + spec.sight.coarse()));
+        let survey = survey(spec).iter().sum::<usize>();
+        let most_rows = match field.strips() {
+            None => MOST_ROWS,
+            Some(_) => SPREAD_ROWS,
+        };
+        let rows_in_pool = tile_rows(spec, memory.saturating_sub(phase.0 + survey), most_rows);
         let tiles = agents.div_ceil(rows_in_pool);
         source.count("ROWS", rows_in_pool);
         source.count("TILES", tiles);
@@ -183,9 +197,19 @@ impl Shader {
 
         let pool = work.0.max(network.0).max(threads);
         source.count("POOL", pool);
+        source.count("MARKS_IN_SCRATCH", scratch.take(spec.horizon * TERMS));
+        if field.strips().is_some() {
+            let pulled = scratch.take(agents * spec.shape.features);
+            source.count("PULLED_IN_SCRATCH", pulled);
+        }
         source.count("SCRATCH", scratch.0);
         for part in [
             include_str!("wgsl/loop.wgsl"),
+            match field.strips() {
+                None => include_str!("wgsl/loop_whole.wgsl"),
+                Some(_) => include_str!("wgsl/loop_spread.wgsl"),
+            },
+            include_str!("wgsl/terms.wgsl"),
             include_str!("wgsl/noise.wgsl"),
             include_str!("wgsl/score.wgsl"),
             include_str!("wgsl/network.wgsl"),
@@ -193,16 +217,31 @@ impl Shader {
                 1 => include_str!("wgsl/window_line.wgsl"),
                 _ => include_str!("wgsl/window_plane.wgsl"),
             },
-            match near {
-                true => include_str!("wgsl/field_near.wgsl"),
-                false => include_str!("wgsl/field_far.wgsl"),
+            match (axes, field.strips()) {
+                (2, None) => include_str!("wgsl/window_plane_adjoint.wgsl"),
+                _ => "",
+            },
+            match (near, field.strips()) {
+                (true, _) => include_str!("wgsl/field_near.wgsl"),
+                (false, None) => include_str!("wgsl/field_far.wgsl"),
+                (false, Some(_)) => "",
             },
             &field.source(near),
         ] {
             source.line(part);
         }
+        let (forward, backward) = match field.strips() {
+            None => (vec![("forward", 1)], vec![("backward", 1)]),
+            Some(strips) => (
+                vec![("decide_step", tiles), ("advance_step", strips)],
+                vec![("advance_back", strips), ("decide_back", tiles)],
+            ),
+        };
         Ok(Self {
             source: source.0,
+            forward,
+            backward,
+            step_by_step: field.strips().is_some(),
             tables,
             rows,
             episode: episode.0,
@@ -505,9 +544,15 @@ fn pool_row(spec: &LoopSpec) -> usize {
         + spec.axes()
 }
 
+/// Values of the coarse view of the whole domain, and of the sums along rows that these are made of.
+fn survey(spec: &LoopSpec) -> [usize; 2] {
+    let [_, along] = spec.sight.wide.unwrap_or([0; 2]);
+    [spec.sight.coarse(), spec.problem.grid.points[0] * along]
+}
+
 /// Agents that run through the network together: as many as fit, in equal tiles.
-fn tile_rows(spec: &LoopSpec, memory: usize) -> usize {
-    let most = (memory / pool_row(spec)).clamp(1, MOST_ROWS);
+fn tile_rows(spec: &LoopSpec, memory: usize, most_rows: usize) -> usize {
+    let most = (memory / pool_row(spec)).clamp(1, most_rows);
     let most = if most > 4 { most / 4 * 4 } else { most };
     let each = spec.agents.div_ceil(spec.agents.div_ceil(most));
     let even = if each > 4 {
@@ -548,7 +593,9 @@ fn network_products(
     let _ = region(source, "PARTS", PARTS);
     let tile = region(source, "D_TILE", spec.shape.outputs());
     let _ = region(source, "SEEN", spec.axes());
-    source.count("WIDE_AT", at.take(spec.sight.coarse()));
+    let [wide, wide_rows] = survey(spec);
+    source.count("WIDE_AT", at.take(wide));
+    source.count("WIDE_ROWS_AT", at.take(wide_rows));
 
     let mut weights = 0;
     let forward = [window, y, fourier, trunk, fused, fuse];

@@ -342,8 +342,7 @@ fn grow_adjoint(u: State, j: u32, t: f32, g: State) -> State {{
         for (first, z) in (0..kernel.fields()).map(each) {
             _ = writeln!(
                 body,
-                "                states[state_of(step + 1u) + {first}u + j] = {z};
-                score_error(step, root({first}u + j) * ({z} - target_at(step + 1u, {first}u + j)));"
+                "                states[state_of(step + 1u) + {first}u + j] = {z};"
             );
         }
         if ends > 0 {

@@ -209,14 +209,6 @@ fn press(step: u32) {
     }
 }
 
-// How much an error counts, under the root.
-fn root(k: u32) -> f32 {
-    if WEIGHTED {
-        return tables[ROOTS_IN_TABLES + k];
-    }
-    return 1.0;
-}
-
 // An angle brought to −π..π; a turn is 6.28125 and the rest of it.
 fn within_turn(x: f32) -> f32 {
     let turns = round(x * 0.15915494);

@@ -1,4 +1,5 @@
-// The closed loop of one episode per workgroup: all its steps in one dispatch, forward or backward.
+// What all kernels of a closed loop share. A workgroup works on one episode: on all of it, through many steps
+// (`loop_whole.wgsl`), or on a part of one step (`loop_spread.wgsl`).
 //
 // Every function here is called by all threads of the workgroup together. What they share lies in
 // `pool`, whose regions (`…_AT`) are laid out by the host; a phase is what lies between two barriers.
@@ -29,7 +30,8 @@ var<private> tid: u32;
 var<private> episode: u32;
 // Agents of the episode.
 var<private> swarm: u32;
-var<private> sums: array<f32, TERMS>;
+// The first agent that this workgroup moves, and the one after the last.
+var<private> own: vec2<u32>;
 
 fn given(offset: u32) -> f32 {
     return bitcast<f32>(episodes[episode * EPISODE + offset]);
@@ -89,101 +91,44 @@ fn barrier() {
     storageBarrier();
 }
 
-// Adds up the threads' sums in a fixed order.
-fn write_scores() {
-    for (var k = 0u; k < TERMS; k++) {
-        workgroupBarrier();
-        pool[tid] = sums[k];
-        workgroupBarrier();
-        if tid < 32u {
-            var sum = 0.0;
-            for (var i = tid; i < THREADS; i += 32u) {
-                sum += pool[i];
-            }
-            pool[tid] = sum;
+// The sum over all threads, in a fixed order; for all of them.
+fn sum_of(value: f32) -> f32 {
+    workgroupBarrier();
+    pool[tid] = value;
+    workgroupBarrier();
+    if tid < 32u {
+        var sum = 0.0;
+        for (var i = tid; i < THREADS; i += 32u) {
+            sum += pool[i];
         }
-        workgroupBarrier();
-        if tid == 0u {
-            var sum = 0.0;
-            for (var i = 0u; i < 32u; i++) {
-                sum += pool[i];
-            }
-            let at = episode * TERMS + k;
-            scores[at] = select(scores[at], 0.0, portion.x == 0u) + sum * given(SHARES_IN_EPISODE + k);
-        }
+        pool[tid] = sum;
     }
-    if tid == 0u && portion.y == HORIZON {
-        let at = episode * TERMS;
-        scores[at + ORDER] = log(1.0 + scores[at + FINAL] / ORDER_FLOOR);
+    workgroupBarrier();
+    var sum = 0.0;
+    for (var i = 0u; i < min(32u, THREADS); i++) {
+        sum += pool[i];
     }
+    return sum;
 }
 
-@compute @workgroup_size(THREADS)
-fn forward(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(local_invocation_index) thread: u32,
-) {
+fn begin_in(group: vec3<u32>, thread: u32) {
     tid = thread;
     episode = group.x;
     swarm = condition(SWARM);
-    for (var k = 0u; k < TERMS; k++) {
-        sums[k] = 0.0;
-    }
-    let here = state_of(portion.x);
-    for (var j = tid; j < VALUES && portion.x == 0u; j += THREADS) {
+}
+
+// The first state.
+@compute @workgroup_size(THREADS)
+fn set_out(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(local_invocation_index) thread: u32,
+) {
+    begin_in(group, thread);
+    let here = state_of(0u);
+    for (var j = tid; j < VALUES; j += THREADS) {
         states[here + j] = given(INITIAL_IN_EPISODE + j);
     }
-    for (var i = tid; i < swarm * AXES && portion.x == 0u; i += THREADS) {
-        states[here + VALUES + i] = given(START_IN_EPISODE + i);
-    }
-    barrier();
     for (var i = tid; i < swarm * AXES; i += THREADS) {
-        pool[POSITION_AT + i] = states[here + VALUES + i];
-    }
-    begin(here);
-    barrier();
-    for (var step = portion.x; step < portion.y; step++) {
-        for (var tile = 0u; tile < TILES; tile++) {
-            if tile * ROWS < swarm {
-                decide(step, tile * ROWS);
-            }
-        }
-        act(step);
-        barrier();
-        advance(step);
-    }
-    write_scores();
-}
-
-@compute @workgroup_size(THREADS)
-fn backward(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(local_invocation_index) thread: u32,
-) {
-    tid = thread;
-    episode = group.x;
-    swarm = condition(SWARM);
-    // What came down from the later steps.
-    let late = portion.y < HORIZON;
-    let carry = episode * SCRATCH;
-    for (var i = tid; i < CARRY; i += THREADS) {
-        pool[CARRY_AT + i] = select(0.0, scratch[carry + i], late);
-    }
-    begin_adjoint(late);
-    barrier();
-    for (var back = portion.x; back < portion.y; back++) {
-        let step = portion.y - 1u - (back - portion.x);
-        score_agents_adjoint(step);
-        advance_adjoint(step);
-        answer_adjoint(step);
-        barrier();
-        for (var tile = 0u; tile < TILES; tile++) {
-            if tile * ROWS < swarm {
-                decide_adjoint(step, tile * ROWS);
-            }
-        }
-    }
-    for (var i = tid; i < CARRY; i += THREADS) {
-        scratch[carry + i] = pool[CARRY_AT + i];
+        states[here + VALUES + i] = given(START_IN_EPISODE + i);
     }
 }

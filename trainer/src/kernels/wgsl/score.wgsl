@@ -1,4 +1,4 @@
-// What agents do, where that takes them, and how both are scored.
+// What agents do, where that takes them, and what pulls at both on the way back.
 
 // What an agent does in the step at hand: force, if it has one, then velocity, if it moves.
 fn action(agent: u32, k: u32) -> f32 {
@@ -81,17 +81,12 @@ fn pull(term: u32) -> f32 {
     return given(PULLS_IN_EPISODE + term);
 }
 
-// Scores the error of a grid point after a step.
-fn score_error(step: u32, e: f32) {
-    if step >= SCORED_FROM {
-        sums[TRACK] += e * e;
+// How much an error counts, under the root.
+fn root(k: u32) -> f32 {
+    if WEIGHTED {
+        return tables[ROOTS_IN_TABLES + k];
     }
-    if step + LATE_STEPS >= HORIZON {
-        sums[LATE] += e * e;
-    }
-    if step + 1u == HORIZON {
-        sums[FINAL] += e * e;
-    }
+    return 1.0;
 }
 
 // What pulls at the field after a step, per unit of error.
@@ -101,11 +96,11 @@ fn error_pull(step: u32) -> f32 {
         + select(0.0, pull(FINAL) + pull(ORDER) / beyond, step + 1u == HORIZON));
 }
 
-// From decisions to actions: scores them and moves the agents to the next state.
+// From decisions to actions: moves the agents to the next state.
 fn act(step: u32) {
     let here = state_of(step);
     let there = state_of(step + 1u);
-    for (var agent = tid; agent < swarm; agent += THREADS) {
+    for (var agent = own.x + tid; agent < own.y; agent += THREADS) {
         let row = row_of(step, agent) * TRACE + ACTION_IN_TRACE;
         let acting = acts(step, agent);
         let decided = row_of(step - select(0u, delay(), acting), agent) * TRACE + DECIDED_IN_TRACE;
@@ -113,7 +108,6 @@ fn act(step: u32) {
             let u = select(0.0, FORCE_MAX * trace[decided] + actuator_noise(step, agent), acting);
             pool[ACTION_AT + agent * ACTIONS] = u;
             trace[row] = u;
-            sums[EFFORT] += u * u;
         }
         var v = vec2<f32>();
         if DIRECTIONS > 0u {
@@ -124,11 +118,6 @@ fn act(step: u32) {
             for (var axis = 0u; axis < DIRECTIONS; axis++) {
                 pool[ACTION_AT + agent * ACTIONS + FORCES + axis] = v[axis];
                 trace[row + FORCES + axis] = v[axis];
-            }
-            sums[EFFORT] += VELOCITY_EFFORT * dot(v, v);
-            if step > 0u {
-                let change = v - velocity_done(step - 1u, agent);
-                sums[ACCELERATION] += dot(change, change);
             }
         }
         var to = place(here, agent);
@@ -141,35 +130,11 @@ fn act(step: u32) {
     }
 }
 
-// Takes over the positions that `act` left in the next state, and scores them.
+// Takes over the positions that `act` left in the next state.
 fn arrive(step: u32) {
-    if DIRECTIONS == 0u {
-        return;
-    }
-    let there = state_of(step + 1u);
-    // From the last thread on: the first ones have grid points to work on.
-    for (var agent = THREADS - 1u - tid; agent < swarm; agent += THREADS) {
-        let here = place(there, agent);
-        for (var axis = 0u; axis < AXES; axis++) {
-            pool[POSITION_AT + agent * AXES + axis] = here[axis];
-            let deep = intrusion(here[axis], axis);
-            sums[BOUND] += deep * deep;
-        }
-        if SAFE_DISTANCE > 0.0 {
-            for (var other = 0u; other < swarm; other++) {
-                let distance = length(here - place(there, other));
-                // Two agents at the same place do not count: they have no direction to part in.
-                if distance < SAFE_DISTANCE && distance > 0.0 {
-                    sums[COLLISION] += (SAFE_DISTANCE - distance) * (SAFE_DISTANCE - distance);
-                }
-            }
-        }
-        for (var k = 0u; k < DISCS; k++) {
-            let distance = length(here - disc_centre(k));
-            if distance < disc_reach(k) && distance > 0.0 {
-                sums[OBSTACLE] += (disc_reach(k) - distance) * (disc_reach(k) - distance);
-            }
-        }
+    let there = state_of(step + 1u) + VALUES;
+    for (var i = tid; i < swarm * AXES && DIRECTIONS > 0u; i += THREADS) {
+        pool[POSITION_AT + i] = states[there + i];
     }
 }
 
@@ -177,7 +142,7 @@ fn arrive(step: u32) {
 // actions, as far as scores and motion go.
 fn score_agents_adjoint(step: u32) {
     let there = state_of(step + 1u);
-    for (var agent = THREADS - 1u - tid; agent < swarm; agent += THREADS) {
+    for (var agent = own.x + THREADS - 1u - tid; agent < own.y; agent += THREADS) {
         if FORCES > 0u {
             pool[G_FORCE_AT + agent] = 2.0 * pull(EFFORT) * done(step, agent, 0u);
         }
@@ -229,7 +194,7 @@ fn score_agents_adjoint(step: u32) {
 // From the gradient of the actions to that before the last activation, in the step in which they
 // were decided.
 fn answer_adjoint(step: u32) {
-    for (var agent = tid; agent < swarm; agent += THREADS) {
+    for (var agent = own.x + tid; agent < own.y; agent += THREADS) {
         // What is decided now and done after the last step has no effect.
         if step + delay() >= HORIZON {
             for (var k = 0u; k < ACTIONS; k++) {

@@ -6,12 +6,20 @@ fn survey() {
     if WIDE == 0u {
         return;
     }
+    for (var item = tid; item < WIDE * BLOCK_0; item += THREADS) {
+        let k = item / BLOCK_0;
+        let row = k / WIDE_ALONG * BLOCK_0 + item % BLOCK_0;
+        var sum = 0.0;
+        for (var i = 0u; i < BLOCK_1; i++) {
+            sum += error(row * POINTS_1 + k % WIDE_ALONG * BLOCK_1 + i);
+        }
+        pool[WIDE_ROWS_AT + item] = sum;
+    }
+    workgroupBarrier();
     for (var k = tid; k < WIDE; k += THREADS) {
         var sum = 0.0;
-        for (var i = 0u; i < BLOCK_0 * BLOCK_1; i++) {
-            let row = k / WIDE_ALONG * BLOCK_0 + i / BLOCK_1;
-            let column = k % WIDE_ALONG * BLOCK_1 + i % BLOCK_1;
-            sum += error(row * POINTS_1 + column);
+        for (var i = 0u; i < BLOCK_0; i++) {
+            sum += pool[WIDE_ROWS_AT + k * BLOCK_0 + i];
         }
         pool[WIDE_AT + k] = WIDE_GAIN / f32(BLOCK_0 * BLOCK_1) * sum;
     }
@@ -68,48 +76,35 @@ fn shown(j: u32, c: u32, n: u32) -> vec2<i32> {
     return vec2(low, high);
 }
 
-// Sum of the gradients of one channel at a grid point, over the tile.
+// Sum of the gradients of one channel at a grid point, over the agents at hand.
 fn gathered(row: u32, column: u32, channel: u32) -> f32 {
     var sum = 0.0;
-    for (var r = 0u; r < ROWS && peopled(r); r++) {
-        let down = shown(row, u32(pool[SEEN_AT + AXES * r]), POINTS_0);
+    for (var r = 0u; r < onlookers(); r++) {
+        let down = shown(row, seen_from(r, 0u), POINTS_0);
         if down.x > down.y {
             continue;
         }
-        let along = shown(column, u32(pool[SEEN_AT + AXES * r + 1u]), POINTS_1);
-        let at = WINDOW_AT + r * INPUTS + channel * WINDOW * WINDOW;
+        let along = shown(column, seen_from(r, 1u), POINTS_1);
+        let at = channel * WINDOW * WINDOW;
         for (var k = down.x; k <= down.y; k++) {
             for (var l = along.x; l <= along.y; l++) {
-                sum += pool[at + u32(k) * WINDOW + u32(l)];
+                sum += pulled(r, at + u32(k) * WINDOW + u32(l));
             }
         }
     }
     return sum;
 }
 
-fn features_adjoint() {
-    for (var k = tid; k < WIDE; k += THREADS) {
-        var sum = 0.0;
-        for (var r = 0u; r < ROWS && peopled(r); r++) {
-            sum += pool[WINDOW_AT + r * INPUTS + WINDOW * WINDOW + k];
-        }
-        pool[WIDE_AT + k] = WIDE_GAIN / f32(BLOCK_0 * BLOCK_1) * sum;
-    }
+// The same of the field whose errors they see, with its coarse view.
+fn gathered_error(row: u32, column: u32) -> f32 {
+    var g = ERROR_GAIN * gathered(row, column, 0u);
     if WIDE > 0u {
-        workgroupBarrier();
-    }
-    for (var j = tid; j < CELLS; j += THREADS) {
-        let row = j / POINTS_1;
-        let column = j % POINTS_1;
-        var g = ERROR_GAIN * gathered(row, column, 0u);
-        if WIDE > 0u {
-            g += pool[WIDE_AT + row / BLOCK_0 * WIDE_ALONG + column / BLOCK_1];
+        let block = WINDOW * WINDOW + row / BLOCK_0 * WIDE_ALONG + column / BLOCK_1;
+        var sum = 0.0;
+        for (var r = 0u; r < onlookers(); r++) {
+            sum += pulled(r, block);
         }
-        set_g_field(SEEN_FIELD + j, g_field_at(SEEN_FIELD + j) + g);
-        for (var other = 0u; other < OTHERS; other++) {
-            let pull = other_gain(other) * gathered(row, column, 1u + other);
-            let at = other_field(other) + j;
-            set_g_field(at, g_field_at(at) + pull);
-        }
+        g += WIDE_GAIN / f32(BLOCK_0 * BLOCK_1) * sum;
     }
+    return g;
 }
