@@ -617,6 +617,10 @@ const COMMANDS: &[(&str, Smoke)] = &[
         Needs("ten minutes, and compiles Zenoh with full optimisation"),
     ),
     (
+        "cargo bench -p agent-sim --features zenoh --bench zenoh -- --agents 1000000",
+        Needs("17 GB of memory, and compiles Zenoh with full optimisation"),
+    ),
+    (
         "cargo bench -p node-link --features zenoh --bench network",
         Needs("Zenoh compiled with full optimisation"),
     ),
