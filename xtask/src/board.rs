@@ -193,7 +193,7 @@ impl Image {
         }
     }
 
-    /// Tells cargo what to build.
+    /// Tells cargo what to build, but for the profile.
     pub fn select(self, cargo: &mut Command) -> Result<()> {
         let mut features = self.board.name().to_owned();
         match self.kind {
@@ -206,7 +206,7 @@ impl Image {
         }
         cargo
             .args(["--package", "firmware", "--bin", "firmware"])
-            .args(["--profile", self.profile(), "--features", &features]);
+            .args(["--features", &features]);
         Ok(())
     }
 }

@@ -35,6 +35,7 @@ pub fn build(toolchain: &Toolchain, image: Image) -> Result<PathBuf> {
     let target = image.board.target();
     let mut cargo = toolchain.cargo_for(target, "build", &target_folder());
     image.select(&mut cargo)?;
+    cargo.args(["--profile", image.profile()]);
     // Which log lines are compiled in; those of a level that is off cost nothing.
     let level = env::var_os("DEFMT_LOG").unwrap_or("info".into());
     succeed(cargo.env("DEFMT_LOG", level))?;
@@ -56,6 +57,8 @@ pub fn build(toolchain: &Toolchain, image: Image) -> Result<PathBuf> {
 pub fn lint(toolchain: &Toolchain, image: Image) -> Result<()> {
     let mut cargo = toolchain.cargo_for(image.board.target(), "clippy", &target_folder());
     image.select(&mut cargo)?;
+    // One for all: chips' drivers are read once for each.
+    cargo.args(["--profile", "firmware"]);
     succeed(cargo.args(["--", "-D", "warnings"]))
 }
 
