@@ -55,28 +55,14 @@ pub fn features() -> String {
     }
 }
 
-/// Packages outside the workspace: one is compiled for the fuzzer, one with a large dependency, one is
-/// what a user's own would be.
-const APART: [&str; 3] = [
-    "agent-core/fuzz/Cargo.toml",
-    "bench/host/Cargo.toml",
-    OWN_EQUATION,
-];
+/// Packages outside the workspace: one is compiled for the fuzzer, one with a large dependency.
+const APART: [&str; 2] = ["agent-core/fuzz/Cargo.toml", "bench/host/Cargo.toml"];
 
 /// Everything with a lock file: the workspace and what is outside it.
-pub const WITH_LOCK_FILES: [&str; 5] = [
-    "Cargo.toml",
-    APART[0],
-    APART[1],
-    APART[2],
-    "bench/peer/Cargo.toml",
-];
-
-/// A problem in a user's crate.
-const OWN_EQUATION: &str = "examples/own-equation/Cargo.toml";
+pub const WITH_LOCK_FILES: [&str; 4] = ["Cargo.toml", APART[0], APART[1], "bench/peer/Cargo.toml"];
 
 /// Packages that cannot do without Burn.
-const BURNS: [&str; 3] = ["trainer", "fieldswarm-python", "tests"];
+const BURNS: [&str; 4] = ["trainer", "fieldswarm-python", "own-equation", "tests"];
 
 /// Modules that a macro declares, which `cargo fmt` does not see.
 const PUBLISHED: [&str; 2] = ["problem/src/published", "trainer/src/published"];
@@ -168,10 +154,9 @@ pub fn run() -> Result<()> {
         scope.spawn(move || {
             let nodes = Nodes::build(&beside, tools);
             // Nobody is there to hear of it only if the other lane has panicked.
-            let _ = built.send(nodes.clone());
+            let _ = built.send(nodes);
             beside.stage("crates as published", package::check);
             checks_of_agent_core(&beside);
-            own_equation(&beside, &nodes);
             audit(&beside);
             python(&beside);
             documentation(&beside);
@@ -325,19 +310,6 @@ fn without_server(log: &Log, browser: &Path) -> Option<()> {
     })
 }
 
-/// The example of a user's crate, with the workspace's folder, profile and features: what its tests were
-/// built with is used again.
-fn own_equation(log: &Log, nodes: &Nodes) {
-    log.stage("a problem in a user's crate", || {
-        let mut tests = checking_cargo("test");
-        // Named there without the crates that have them.
-        let features = features().replace("trainer/", "").replace("agent-sim/", "");
-        tests.args(["--manifest-path", OWN_EQUATION, "--features", &features]);
-        nodes.show(&mut tests);
-        succeed(&mut tests)
-    });
-}
-
 /// agent-core where memory errors show, and on inputs that nobody thought of.
 fn checks_of_agent_core(log: &Log) {
     log.stage("agent-core under AddressSanitizer", sanitize::address);
@@ -393,7 +365,7 @@ fn fuzz(log: &Log, program: &Path) -> Option<()> {
 }
 
 /// What is built for nodes, and can be run here.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Nodes {
     /// The example in C, small and fast.
     examples: Option<OsString>,
