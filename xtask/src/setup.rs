@@ -5,6 +5,7 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::{Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -486,6 +487,9 @@ fn apt_install(packages: &[&str], done: impl Fn() -> bool) -> Result<()> {
     if !is_root() {
         bail!("installing with apt-get needs root");
     }
+    // One at a time, whichever lane asks: apt does not wait for its own lock.
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _alone = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
     say!("installing {}", packages.join(" "));
     let patience = Duration::from_secs(600);
     let apt = |words: &[&str]| succeeds_within(Command::new("apt-get").args(words), patience);

@@ -141,8 +141,9 @@ pub fn as_checked(command: &mut Command) {
 
 /// Runs every stage, also after one has failed: one run tells all there is to mend.
 ///
-/// In two lanes, because few stages keep two cores busy: what is compiled for this machine, and what is
-/// compiled for others, or with other flags. Each has target folders of its own.
+/// In two lanes, because few stages keep two cores busy: what is compiled for this machine, and its tests; and
+/// what is compiled for others, or with other flags, in target folders of its own, and what is tried out as
+/// people do.
 pub fn run() -> Result<()> {
     let log = Log::default();
     let tools = Tools::set_up(&log);
@@ -153,6 +154,7 @@ pub fn run() -> Result<()> {
         let tools = &tools;
         scope.spawn(move || {
             let nodes = Nodes::build(&beside, tools);
+            let has_boards = nodes.images.is_some() && nodes.examples.is_some();
             // Nobody is there to hear of it only if the other lane has panicked.
             let _ = built.send(nodes);
             beside.stage("crates as published", package::check);
@@ -160,6 +162,9 @@ pub fn run() -> Result<()> {
             audit(&beside);
             python(&beside);
             documentation(&beside);
+            // With the programs that the other lane compiled long ago.
+            pages(&beside);
+            documented_commands(&beside, has_boards);
         });
         workspace(&log, &images);
     });
@@ -250,8 +255,7 @@ pub fn compile_tests() -> Result<()> {
     succeed(tests().args(["--no-run", "--all-targets"]))
 }
 
-/// The workspace on this machine: lints, tests, and the commands that are documented. Tests on boards
-/// wait for their images.
+/// The workspace on this machine: lints and tests. Tests on boards wait for their images.
 fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
     log.stage("lints, tests compiled", compile_tests);
 
@@ -276,15 +280,6 @@ fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
         }
         succeed(&mut tests)
     });
-    if log.optional("set-up: Node.js", page::set_up).is_some() {
-        log.stage("page of live runs", page::check);
-        if let Some(browser) = log.optional("set-up: browser", setup::browser) {
-            log.stage("page in a browser", || {
-                page::browse(&browser, Build::Tested)
-            });
-            without_server(log, &browser);
-        }
-    }
     log.stage("jobs for clusters", || cluster::by_hand(Build::Tested));
     // Where containers let its daemons run: that is not for the workspace to say.
     if let Some(slurm) = log.extra("set-up: Slurm", Slurm::start) {
@@ -292,9 +287,24 @@ fn workspace(log: &Log, images: &mpsc::Receiver<Nodes>) {
             cluster::in_slurm(&slurm, Build::Tested)
         });
     }
+}
+
+/// The pages, where people see them.
+fn pages(log: &Log) -> Option<()> {
+    log.optional("set-up: Node.js", page::set_up)?;
+    log.stage("page of live runs", page::check);
+    let browser = log.optional("set-up: browser", setup::browser)?;
+    log.stage("page in a browser", || {
+        page::browse(&browser, Build::Tested)
+    });
+    without_server(log, &browser)
+}
+
+/// What readers of the documentation type.
+fn documented_commands(log: &Log, has_boards: bool) {
     log.stage("documented commands", || {
         smoke::run(&smoke::Here {
-            boards: nodes.images.is_some() && nodes.examples.is_some(),
+            boards: has_boards,
             gpu: setup::has_vulkan(),
         })
     });

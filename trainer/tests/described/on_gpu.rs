@@ -11,7 +11,7 @@ use trainer::policy::Sight;
 use trainer::rollout::Rollout;
 
 /// Random files that are compared.
-const FILES: usize = 20;
+const FILES: usize = 12;
 
 /// A GPU, or none on machines without a Vulkan driver.
 fn gpu() -> Option<Gpu> {
