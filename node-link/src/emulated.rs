@@ -221,6 +221,10 @@ pub const THERMOMETERS: u8 = 8;
 /// mode, and how often they were set.
 const ACTUATOR: u64 = 1 << 20;
 
+/// Where in it the words are by which something is done to the board that the emulator cannot do. They outlive
+/// power cuts: what is wrong is so with the power off.
+const OUTSIDE: u64 = ACTUATOR + 16;
+
 /// What a node that acts by itself has set its actuator to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Set {
@@ -384,6 +388,18 @@ impl EmulatedBoard {
             },
             count,
         })
+    }
+
+    /// Holds the data line of the thermometers' bus low from now on, whatever the board does, or lets it go.
+    pub fn hold_bus(&self, held: bool) -> io::Result<()> {
+        self.do_from_outside(0, held.into())
+    }
+
+    /// Sets one of the words by which that is done.
+    fn do_from_outside(&self, word: u64, bits: u32) -> io::Result<()> {
+        let mut file = fs::File::options().write(true).open(&self.flash)?;
+        file.seek(SeekFrom::Start(OUTSIDE + 4 * word))?;
+        file.write_all(&bits.to_le_bytes())
     }
 
     fn tell_all(&mut self, commands: &[String]) -> Result<(), BoardError> {

@@ -16,6 +16,8 @@ compile_error!(
 
 #[cfg(feature = "emulated")]
 mod log;
+#[cfg(all(feature = "mps2-an386", feature = "standalone"))]
+mod outside;
 #[cfg(feature = "emulated")]
 mod played_flash;
 #[cfg(feature = "emulated")]

@@ -6,6 +6,7 @@ use embedded_hal_async::i2c::{
 };
 
 use super::Register;
+use crate::board::outside;
 
 const CLOCK: u32 = 1 << 0;
 const DATA: u32 = 1 << 1;
@@ -32,7 +33,9 @@ impl TwoWire {
 
     /// Lets a line go, or pulls it low.
     fn set(&self, line: u32, high: bool) {
-        let offset = if high { 0 } else { 4 };
+        // The emulated line has no others on it: one that holds it is as if this master did.
+        let is_held = line == DATA && outside::holds_data();
+        let offset = if high && !is_held { 0 } else { 4 };
         self.register(offset).write(line);
     }
 
