@@ -72,6 +72,12 @@ impl Law {
     pub(crate) fn action(&self, agent: usize, observation: &Observation<'_>) -> Action {
         let actuation = &self.problem.actuation;
         let mut action = Action::none(Mode::Active);
+        if observation.patch.field.is_empty() {
+            // Nothing was read: as blind as one whose cells are all dead.
+            action.force = f32::NAN;
+            action.velocity = [f32::NAN; 2];
+            return action;
+        }
         SCRATCH.with_borrow_mut(|seen| {
             seen.read(&observation.patch, self.problem.sensors.axes);
             match actuation.drives {

@@ -315,6 +315,10 @@ impl Stage<'_> {
                     "agents that are led from outside are no boards".to_owned()
                 ));
             }
+            if fault.is_of_standing() {
+                let why = "agents that are led from outside do not sense by themselves";
+                return Err(bad(why.to_owned()));
+            }
             if fault.is_of_clocks() {
                 let why = "agents that are led from outside act at the start of every step, by no clock of their own";
                 return Err(bad(why.to_owned()));

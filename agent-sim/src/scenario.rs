@@ -336,6 +336,12 @@ impl Scenario {
                     fault: fault.to_string(),
                     source,
                 })?;
+            if fault.is_of_standing() && !self.standalone {
+                return Err(BadScenario::Senseless(format!(
+                    "the fault '{fault}' is impossible: it is of the bus of agents that sense by themselves; \
+                     give --standalone"
+                )));
+            }
         }
 
         let shipped = PolicyFile::shipped(&problem);

@@ -287,8 +287,12 @@ impl Stand {
         self.place.neighbours.is_some()
     }
 
-    /// What its thermometers measure in this patch, in sixteenths of a degree, in the order of their channels.
-    pub fn sixteenths(&self, patch: &Patch<'_>) -> Vec<i32> {
+    /// What its thermometers measure in this patch, in sixteenths of a degree, in the order of their channels;
+    /// none where their bus gives [nothing](crate::fault::sensor::BusStuck).
+    pub fn sixteenths(&self, patch: &Patch<'_>) -> Option<Vec<i32>> {
+        if patch.field.is_empty() {
+            return None;
+        }
         let read = |sensor: &Sensor| {
             let z = patch.field.iter().nth(at(self.grid, sensor.cell));
             match (z, sensor.calibration) {
@@ -299,7 +303,7 @@ impl Stand {
                 _ => MOST,
             }
         };
-        self.place.sensors.iter().map(read).collect()
+        Some(self.place.sensors.iter().map(read).collect())
     }
 }
 
@@ -346,7 +350,7 @@ impl<L: Link> Link for Standing<L> {
         let place = &self.stand.place;
         let mut readings = [None; SENSORS];
         let sixteenths = self.stand.sixteenths(&observation.patch);
-        for (reading, steps) in readings.iter_mut().zip(sixteenths) {
+        for (reading, steps) in readings.iter_mut().zip(sixteenths.unwrap_or_default()) {
             *reading = Some(steps as f32 / SIXTEENTHS);
         }
         let here_us = (observation.now_us as f64 * f64::from(place.second)) as u64;
@@ -394,6 +398,8 @@ impl<L: Link> Link for Standing<L> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::Scope;
+    use crate::fault::sensor::BusStuck;
     use crate::link::InProcess;
     use crate::scenario::Scenario;
     use agent_core::agent::Mode;
@@ -451,7 +457,7 @@ mod tests {
         stood(&[0.5], |_, stands| {
             shown(&field, 0.5, |patch| {
                 let expected = [30 * 16, LEAST, MOST, 20 * 16 + 2, 320, 320, 320, 320];
-                assert_eq!(stands[0].sixteenths(patch), expected);
+                assert_eq!(stands[0].sixteenths(patch).unwrap(), expected);
             });
         });
     }
@@ -491,6 +497,43 @@ mod tests {
         });
     }
 
+    /// The policy acts on what is up to 20 ms old.
+    #[test]
+    fn an_agent_whose_bus_is_held_low_reads_nothing_and_fails_safe_until_it_is_free() {
+        let field = episode().initial;
+        stood(&[0.5], |policy, stands| {
+            let stand = stands[0].clone();
+            let agent = Standing::new(InProcess::new(policy), stand, policy, &Hall::new(1));
+            let mut agent = BusStuck::new(agent, Scope::new(10_000, Some(40_000), None));
+            let mut modes = Vec::new();
+            for step in 0..50 {
+                let now_us = 1_000 * step;
+                shown(&field, 0.5, |patch| {
+                    let observation = Observation {
+                        now_us,
+                        position: [0.5, 0.0],
+                        patch: *patch,
+                    };
+                    agent.send(&observation).unwrap();
+                });
+                let action = agent.receive(now_us).unwrap().unwrap();
+                assert_eq!(action.force == 0.0, action.mode == Mode::FailedSafe);
+                modes.push(action.mode);
+            }
+            let stretches: Vec<(Mode, usize)> = modes
+                .chunk_by(|a, b| a == b)
+                .map(|modes| (modes[0], modes.len()))
+                .collect();
+            let expected = [
+                (Mode::Active, 10),
+                (Mode::Holding, 19),
+                (Mode::FailedSafe, 11),
+                (Mode::Active, 10),
+            ];
+            assert_eq!(stretches, expected);
+        });
+    }
+
     #[test]
     fn what_cannot_stand_by_itself_is_refused_by_name() {
         let refused = |text: &str| {
@@ -511,6 +554,8 @@ mod tests {
         assert!(fed.contains("give --standalone too"), "{fed}");
         let both = refused("problem = \"heat-1d\"\nstandalone = true\nlink = [\"qemu=2\"]");
         assert!(both.contains("give --plant-io"), "{both}");
+        let bus = refused("problem = \"heat-1d\"\n[[fault]]\nkind = \"bus-stuck\"");
+        assert!(bus.contains("give --standalone"), "{bus}");
         let real = refused("problem = \"heat-1d\"\nstandalone = true\nplant_io = [\"tcp=a:1\"]");
         assert!(
             real.contains("has no sensors that a simulated field reaches"),

@@ -181,6 +181,22 @@ fn a_board_with_thermometers_acts_by_itself_as_an_agent_does_that_is_shown_what_
         alone.mode == Mode::Active && alone.blind == 0
     });
 
+    // Somebody holds the bus of all thermometers low: the driver cannot free it, and the node waits for it.
+    let boots = node.hello(PATIENCE).unwrap().boots;
+    board.hold_bus(true).unwrap();
+    let safe = wait_for(&mut node, "safe", |alone| alone.mode == Mode::FailedSafe);
+    assert_eq!((safe.blind, safe.force), (0b1111_1111, 0.0));
+    assert_eq!(board.actuator().unwrap().force, 0.0);
+    let on = wait_for(&mut node, "on time", |alone| {
+        alone.timing.steps >= safe.timing.steps + 500
+    });
+    assert_eq!(on.mode, Mode::FailedSafe);
+    board.hold_bus(false).unwrap();
+    wait_for(&mut node, "back", |alone| {
+        alone.mode == Mode::Active && alone.blind == 0
+    });
+    assert_eq!(node.hello(PATIENCE).unwrap().boots, boots);
+
     // Its power goes: it stands by itself again, with nobody's help.
     board.kill();
     board.restart().unwrap();
@@ -315,6 +331,42 @@ fn boards_with_no_host_in_their_loop_control_the_field_as_agents_do_that_sense_a
     let silent = nodes.iter().filter(|node| node["at the end"] == "silent");
     assert_eq!(silent.count(), 1, "{nodes:?}");
     assert!(final_error(&killed) > in_process);
+}
+
+/// The bus of two of eight nodes is held low for half of the run: both fail safe and come back, on boards as in this
+/// process, while the others see to the rod.
+#[test]
+fn who_cannot_read_its_thermometers_goes_on_when_the_bus_is_free() {
+    let Some(image) = image() else { return };
+    let image = image.to_str().unwrap();
+    let rod = examples().join("rod.toml");
+    let run = |others: &[&str]| run_by_itself(rod.to_str().unwrap(), "100", others);
+    let stuck = ["--fault", "bus-stuck,ids=0+6,at=0.2,until=0.7"];
+    let wired = [
+        "--plant-io",
+        "qemu=2",
+        "--realtime",
+        "0.02",
+        "--image",
+        image,
+    ];
+    let mean = |outcome: &serde_json::Value| outcome["scores"][0]["time_mean_error"].as_f64();
+    let (healthy, held, on_boards) = (run(&[]), run(&stuck), run(&[&wired[..], &stuck].concat()));
+    println!(
+        "mean error {:?}, with two buses held low {:?}, on boards {:?}",
+        mean(&healthy),
+        mean(&held),
+        mean(&on_boards)
+    );
+    assert!(mean(&held) > mean(&healthy));
+    let (held, on_boards_held) = (final_error(&held), final_error(&on_boards));
+    assert!(on_boards_held <= 1.5 * held, "{on_boards_held} {held}");
+    let (nodes, places) = (&on_boards["nodes"], &on_boards["places"]);
+    for node in 0..2 {
+        assert_eq!(nodes[node]["at the end"], "active");
+        assert_eq!(nodes[node]["starts"], "1");
+        assert_eq!(places[node]["missing"] == "0", node == 1, "{places}");
+    }
 }
 
 fn examples() -> PathBuf {

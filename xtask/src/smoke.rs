@@ -264,6 +264,10 @@ const COMMANDS: &[(&str, Smoke)] = &[
         Stage("tests: by_itself"),
     ),
     (
+        "agent-sim run heat-1d --plant-io qemu=8 --standalone --fault bus-stuck,ids=1+6,at=0.3,until=0.6",
+        Stage("tests: by_itself"),
+    ),
+    (
         "cargo run --release -p agent-sim -- run heat-1d --plant-io qemu=8 --standalone",
         Stage("tests: by_itself"),
     ),

@@ -68,6 +68,8 @@ pub enum Whom {
     Region,
     /// Boards.
     Boards,
+    /// Agents that [sense by themselves](crate::standing).
+    Standing,
 }
 
 impl Whom {
@@ -75,7 +77,7 @@ impl Whom {
     pub fn takes(self) -> &'static [&'static str] {
         match self {
             Self::Anyone => &["fraction", "cluster", "ids", "region"],
-            Self::Agents => &["fraction", "cluster", "ids"],
+            Self::Agents | Self::Standing => &["fraction", "cluster", "ids"],
             Self::Region => &["region"],
             Self::Boards => &["link", "count", "ids"],
         }

@@ -82,6 +82,7 @@ pub static ALL: &[&Descriptor] = &[
     &sensor::SENSOR_BIAS,
     &sensor::DROPOUT,
     &sensor::FREEZE,
+    &sensor::BUS_STUCK,
     &line::LOSS,
     &line::DELAY,
     &line::DUPLICATE,
@@ -195,6 +196,11 @@ impl Fault {
             Act::Board(fault) => Some(fault),
             Act::Link(_) | Act::Clock(_) => None,
         }
+    }
+
+    /// Whether it happens to agents that sense by themselves, and to no others.
+    pub fn is_of_standing(&self) -> bool {
+        self.what.kind.whom == Whom::Standing
     }
 
     /// Whether it gives agents clocks of their own.

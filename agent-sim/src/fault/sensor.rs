@@ -275,6 +275,51 @@ impl<L: Link> Link for Freeze<L> {
     }
 }
 
+/// Nothing comes over the bus of an agent's own sensors.
+pub static BUS_STUCK: Descriptor = Descriptor {
+    name: "bus-stuck",
+    group: Group::Sensor,
+    parameters: &[],
+    whom: Whom::Standing,
+    when: When::Between,
+    help: "their bus is held low, and gives nothing (agents with --standalone)",
+    caption: |_| "have their sensors' bus held low".to_owned(),
+    act: Act::Link(|link, hit| Box::new(BusStuck::new(link, hit.scope))),
+};
+
+/// The bus of an agent that senses by itself, held low: the agent is shown a patch without cells, which is not
+/// that they read nothing, but that nothing is read.
+pub struct BusStuck<L> {
+    inner: L,
+    scope: Scope,
+}
+
+impl<L> BusStuck<L> {
+    /// `inner`, whose bus is held low while `scope` holds.
+    pub fn new(inner: L, scope: Scope) -> Self {
+        Self { inner, scope }
+    }
+}
+
+impl<L: Link> Link for BusStuck<L> {
+    fn send(&mut self, observation: &Observation<'_>) -> Result<(), LinkError> {
+        if !self.scope.covers(observation) {
+            return self.inner.send(observation);
+        }
+        self.inner.send(&Observation {
+            patch: Patch {
+                field: Samples::new(&[]),
+                ..observation.patch
+            },
+            ..*observation
+        })
+    }
+
+    fn receive(&mut self, now_us: u64) -> Result<Option<Action>, LinkError> {
+        self.inner.receive(now_us)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -135,7 +135,7 @@ mod tests {
         let boards = boards.prop_map(|(link, count)| Who::Boards { link, count });
         match whom {
             Whom::Anyone => prop_oneof![agents, ids, region].boxed(),
-            Whom::Agents => prop_oneof![agents, ids].boxed(),
+            Whom::Agents | Whom::Standing => prop_oneof![agents, ids].boxed(),
             Whom::Region => region.boxed(),
             Whom::Boards => prop_oneof![boards, ids].boxed(),
         }

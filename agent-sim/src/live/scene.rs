@@ -71,7 +71,7 @@ fn can_be_done(kind: &Descriptor, boards: usize) -> bool {
             boards == 0
                 && kind.when != When::Always
                 && kind.when != When::From
-                && kind.whom != Whom::Region
+                && !matches!(kind.whom, Whom::Region | Whom::Standing)
         }
     }
 }

@@ -21,6 +21,8 @@ const NOISE: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Wires {
     stand: Stand,
+    /// Whether the data line of its thermometers' bus is held low, once that was set.
+    held: Option<bool>,
     /// When the board's surroundings last changed, and how often it had acted until then.
     changed: Option<(Instant, u32)>,
     /// Noise, and where it comes out, on the line on which boards hear each other.
@@ -31,6 +33,7 @@ impl Wires {
     pub fn new(stand: Stand) -> Self {
         Self {
             stand,
+            held: None,
             changed: None,
             babble: None,
         }
@@ -55,10 +58,16 @@ impl Wires {
     /// Lets the board's thermometers measure what is around it.
     pub fn surround(&mut self, board: &mut EmulatedBoard, observation: &Observation<'_>) {
         let sixteenths = self.stand.sixteenths(&observation.patch);
-        let thousandths: Vec<i32> = sixteenths.into_iter().map(thousandths).collect();
+        let held = sixteenths.is_none();
+        if self.held != Some(held) && board.hold_bus(held).is_ok() {
+            self.held = Some(held);
+        }
         let count = board.actuator().map_or(0, |set| set.count);
-        // One that is gone feels nothing.
-        let _ = board.post_temperatures(&thousandths);
+        if let Some(sixteenths) = sixteenths {
+            let thousandths: Vec<i32> = sixteenths.into_iter().map(thousandths).collect();
+            // One that is gone feels nothing.
+            let _ = board.post_temperatures(&thousandths);
+        }
         self.changed = Some((Instant::now(), count));
         if let Some((rng, line)) = &mut self.babble {
             let mut noise = [0; NOISE];
