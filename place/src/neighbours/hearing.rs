@@ -14,8 +14,9 @@ use crate::record::{CELLS, Neighbours, Place, Tolerance};
 use agent_core::policy::Header;
 use serde::{Deserialize, Serialize};
 
-/// Two clocks may go apart by one part in so many: 244 in a million, more than two quartzes do.
-const DRIFT: u64 = 4096;
+/// Two clocks may go apart by one part in so many: what two RC oscillators do that are off by 1 %, one each way.
+/// The one that loses is then behind the other's time by 1 - 0.99 / 1.01, which is one part in 50.5.
+const DRIFT: u64 = 48;
 
 /// What became of what was said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -454,12 +455,12 @@ mod tests {
         // 4 ms more under way than the quickest.
         assert_eq!(ear.hear(&said(2, 2_000, 1.005), 6_100), Ok(0));
         // Less what the clocks may have gone apart in 5 ms.
-        assert_eq!(ear.said(0, 6_100), Some((1.005, 3_999)));
-        assert_eq!(ear.hear(&said(3, 3_000, 1.005), 13_200), Err(Unused::Late));
+        assert_eq!(ear.said(0, 6_100), Some((1.005, 3_896)));
+        assert_eq!(ear.hear(&said(3, 3_000, 1.005), 13_400), Err(Unused::Late));
         // A quicker one shows that all before were late by 50 microseconds more than was known.
         assert_eq!(ear.hear(&said(4, 14_000, 1.005), 14_050), Ok(0));
         assert_eq!(ear.hear(&said(5, 15_000, 1.005), 15_550), Ok(0));
-        assert_eq!(ear.said(0, 15_550), Some((1.005, 500)));
+        assert_eq!(ear.said(0, 15_550), Some((1.005, 469)));
     }
 
     #[test]
@@ -580,6 +581,62 @@ mod tests {
             ..said(6, 5_000, 1.02)
         };
         assert_eq!(ear.hear(&other, 5_000), Err(Unused::Elsewhere));
+    }
+
+    /// An hour in which one clock gains 1 % and the other loses it. What is said every 10 ms is under way for up to
+    /// 12 ms, and every twentieth for 0.2 ms only.
+    #[test]
+    fn clocks_that_are_off_by_a_hundredth_make_nothing_late_and_nothing_stale_fresh() {
+        for [speaker, listener] in [[1.01, 0.99], [0.99, 1.01]] {
+            let by = |clock: f64, us: u64| (us as f64 * clock) as u64;
+            let mut ear = hearing(true);
+            let mut post = ear.post.get().unwrap();
+            post.neighbours.stale_us = 30_000;
+            let stale_us = 30_000;
+            ear.post = Seat::Taken(post);
+            // Since the last of the quickest, which is 21 periods ago at most, the allowance has grown by one part in
+            // 48 of the listener's time, and the lag has shrunk by 1.01 / 0.99 - 1 of it where the speaker gains. By
+            // that and by the 0.2 ms of the quickest what is said may be older than it is taken for. Its age is in
+            // time of the listener, which may lose a hundredth; 2 us are rounding.
+            let unnoticed =
+                200.0 + 21.0 * 10_000.0 * 1.01 * (1.0 / 48.0 + (1.01 / 0.99 - 1.0)) + 2.0;
+            let most = stale_us as f64 / 0.99 + unnoticed;
+            let (mut measured, mut oldest) = (std::collections::VecDeque::new(), 0.0f64);
+            for number in 0..360_000u64 {
+                let at = 10_000 * number;
+                let under_way = match number % 20 {
+                    0 => 200,
+                    k => 600 * (k * 7 % 20),
+                };
+                let value = (number % 64) as f32 / 64.0 / 1e3;
+                measured.push_back((value, at));
+                if measured.len() > 20 {
+                    measured.pop_front();
+                }
+                let heard = ear.hear(
+                    &said(number + 1, by(speaker, at), value),
+                    by(listener, at + under_way),
+                );
+                assert_eq!(heard.is_ok(), number > 0, "{number}: {heard:?}");
+                // Until just before the next is heard: somebody has fallen silent for a while.
+                for later in [0, 9_000, 20_000, 40_000] {
+                    let now = at + under_way + later;
+                    if let Some((value, age_us)) = ear.said(0, by(listener, now))
+                        && age_us <= stale_us
+                    {
+                        let (_, at) = measured
+                            .iter()
+                            .rev()
+                            .find(|(said, _)| *said == value)
+                            .unwrap();
+                        oldest = oldest.max((now - at) as f64);
+                        assert!((now - at) as f64 <= most, "{number}: {} {most}", now - at);
+                    }
+                }
+            }
+            assert_eq!((ear.heard(0).late, ear.heard(0).taken), (0, 359_999));
+            std::println!("oldest that was used: {oldest} us of at most {most} us");
+        }
     }
 
     /// What comes over the bus.
