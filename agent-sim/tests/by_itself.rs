@@ -12,7 +12,7 @@ use artifacts::policy_file::PolicyFile;
 use node_link::{BoardOptions, EmulatedBoard, NodeConduct, Offer, PlaceOffer, Session};
 use place::{
     Place, Sight,
-    conduct::Alone,
+    conduct::{Alone, Timing},
     record::{Calibration, RECORD, SENSORS, Sensor, Target, Tolerance},
 };
 use problem::{Problems, published};
@@ -369,6 +369,85 @@ fn who_cannot_read_its_thermometers_goes_on_when_the_bus_is_free() {
     }
 }
 
+/// Crystals, or what some chips have instead, are off by up to a hundredth, each by its own share.
+#[test]
+fn nodes_whose_clocks_are_off_by_a_hundredth_control_as_others_do() {
+    let off = ["--fault", "clock,rate=0.01"];
+    let rod = examples().join("rod.toml");
+    let rod = |others: &[&str]| run_by_itself(rod.to_str().unwrap(), "100", others);
+    let plate = examples().join("plate.toml");
+    // Long enough for clocks to go apart by more than a neighbour's word is good for: four steps.
+    let plate = |others: &[&str]| run_by_itself(plate.to_str().unwrap(), "400", others);
+    for run in [&rod as &dyn Fn(&[&str]) -> _, &plate] {
+        let (exact, off) = (final_error(&run(&[])), final_error(&run(&off)));
+        println!("in this process: final error {exact:e}, with clocks that are off {off:e}");
+        assert!(off <= 1.5 * exact, "{off} {exact}");
+    }
+    let Some(image) = image() else { return };
+    let image = image.to_str().unwrap();
+    let wired = [
+        "--plant-io",
+        "qemu=4",
+        "--realtime",
+        "0.016",
+        "--image",
+        image,
+    ];
+    let (exact, off) = (rod(&wired), rod(&[&wired[..], &off].concat()));
+    let (exact, off) = (final_error(&exact), final_error(&off));
+    println!("on boards: final error {exact:e}, with clocks that are off {off:e}");
+    assert!(off <= 1.5 * exact, "{off} {exact}");
+}
+
+/// How fast a board's clock goes, in a second of this machine's.
+#[test]
+fn a_board_whose_clock_gains_does_everything_sooner() {
+    let Some(image) = image() else { return };
+    let (board, mut node) = EmulatedBoard::start(&BoardOptions {
+        thermometers: 8,
+        ..BoardOptions::new(image)
+    })
+    .expect("the board boots");
+    let file = PolicyFile::shipped(published::by_name("heat-1d").unwrap()).unwrap();
+    node.upload(&Offer::unsigned(file.bytes()), &mut |_| ())
+        .unwrap();
+    // A period of 20 ms, which the board keeps on a busy machine too.
+    let slow = Place {
+        second: 20.0,
+        ..place()
+    };
+    let bytes = slow.encode(&mut [0; RECORD]).unwrap().to_vec();
+    node.configure(&offer(&bytes), PATIENCE).unwrap();
+    let mut steps_in = |gain: i32| {
+        board.set_gain(gain).unwrap();
+        let mut due = || {
+            let Timing {
+                steps, overruns, ..
+            } = alone(node.conduct(PATIENCE).unwrap()).timing;
+            (Instant::now(), f64::from(steps + overruns))
+        };
+        // From one step to another.
+        let mut edge = || {
+            let (_, before) = due();
+            loop {
+                let (when, now) = due();
+                if now > before {
+                    return (when, now);
+                }
+            }
+        };
+        let (from, first) = edge();
+        std::thread::sleep(Duration::from_secs(2));
+        let (until, last) = edge();
+        (last - first) * 0.02 / (until - from).as_secs_f64()
+    };
+    let rates = [0, 300_000, -300_000, 0].map(&mut steps_in);
+    println!("periods that pass in one: {rates:?}");
+    for (rate, expected) in rates.into_iter().zip([1.0, 1.3, 0.7, 1.0]) {
+        assert!((rate - expected).abs() < 0.03, "{rates:?}");
+    }
+}
+
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/standalone")
 }
@@ -466,6 +545,16 @@ fn boards_in_a_plane_hear_each_other_and_again_after_one_has_babbled() {
             .all(|heard| *heard > 60.0)
     );
     assert_eq!(column(&on_boards, "heard in vain"), [0.0; 4]);
+
+    // Their clocks go apart by up to 2 %: whom they hear they still do.
+    let off = run(&[&wired[..], &["--fault", "clock,rate=0.01"]].concat());
+    println!(
+        "final error {error:e}, with clocks that are off {:e}",
+        final_error(&off)
+    );
+    assert!(final_error(&off) <= 1.5 * in_process);
+    assert_eq!(column(&off, "neighbours silent"), [0.0; 4]);
+    assert_eq!(column(&off, "heard in vain"), [0.0; 4]);
 
     // One babbles for half of the run: what the others say comes through again when it has ended.
     let babble = "flood,ids=1,until=0.5";

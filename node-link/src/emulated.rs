@@ -395,6 +395,11 @@ impl EmulatedBoard {
         self.do_from_outside(0, held.into())
     }
 
+    /// Lets the board's clock gain so many millionths of its time from now on.
+    pub fn set_gain(&self, millionths: i32) -> io::Result<()> {
+        self.do_from_outside(1, millionths as u32)
+    }
+
     /// Sets one of the words by which that is done.
     fn do_from_outside(&self, word: u64, bits: u32) -> io::Result<()> {
         let mut file = fs::File::options().write(true).open(&self.flash)?;

@@ -268,6 +268,10 @@ const COMMANDS: &[(&str, Smoke)] = &[
         Stage("tests: by_itself"),
     ),
     (
+        "agent-sim run heat-1d --plant-io qemu=8 --standalone --fault clock,rate=0.01",
+        Stage("tests: by_itself"),
+    ),
+    (
         "cargo run --release -p agent-sim -- run heat-1d --plant-io qemu=8 --standalone",
         Stage("tests: by_itself"),
     ),

@@ -15,7 +15,7 @@ use super::{VERSION, print, provenance, say_beforehand, use_threads};
 use crate::centre::{Bring, Decisions};
 use crate::controller::{Controller, ControllerKind, Experiment};
 use crate::episode::RunError;
-use crate::fault::Fault;
+use crate::fault::{Clock, Fault};
 use crate::live::Broadcast;
 use crate::plant::Shared;
 use crate::recording::{Cut, Recording, StepLog, csv as log_csv};
@@ -574,8 +574,9 @@ pub fn rig(
     }
     if let (Some(second), Some(policy)) = (team.standing, policy) {
         let stands = stands(&team.problem, policy, &team.places(), episode, second)?;
+        let plan = team.plan();
         for (index, stand) in stands.into_iter().enumerate().take(rig.len()) {
-            put(args, &rig, index, stand, policy)?;
+            put(args, &rig, index, stand, plan.clock(index), policy)?;
         }
     }
     let rig = rig.with_faults(&team.faults, team.steps, team.seed);
@@ -591,13 +592,14 @@ fn put(
     rig: &Rig,
     index: usize,
     stand: Stand,
+    clock: Clock,
     policy: &Policy<'_>,
 ) -> anyhow::Result<()> {
     let bytes = stand.place.encode(&mut [0; RECORD])?.to_vec();
     let offer = args.place_offer(&bytes, policy.header().problem.as_str())?;
     let name = rig.node(index).name.clone();
     match rig.configure(index, &offer) {
-        Ok(NodeConduct::Alone(_)) => rig.stand_at(index, stand),
+        Ok(NodeConduct::Alone(_)) => rig.stand_at(index, stand, clock.rate),
         Ok(other) => bail!("{name} did not take its place: {}", in_words(&Ok(other))),
         Err(error) => bail!("{name} did not take its place: {error}"),
     }

@@ -7,7 +7,7 @@ pub use kind::{ControllerKind, Kind, MadeGuide, Takes, YARDSTICKS};
 use crate::centre::{Decisions, Desk, Guide};
 use crate::episode::{ClosedLoop, RunError, Snapshot};
 use crate::fault::life::JOIN;
-use crate::fault::{Fault, Ids, Plan, Run, Who};
+use crate::fault::{Clock, Fault, Ids, Plan, Run, Who};
 use crate::link::{InProcess, Link};
 use crate::plant::{BuiltIn, Plant, Shared};
 use crate::proportional::{Law, ProportionalAgent};
@@ -217,7 +217,11 @@ impl Experiment<'_> {
         let problem = self.problem;
         let arrivals = &episode.arrivals[..];
         if agents > 0 && (self.is_disturbed() || !arrivals.is_empty()) {
-            let swarm = self.swarm(view, agents, arrivals, link);
+            let boards = match self.controller {
+                Controller::Standing { .. } => rig.map_or(0, Rig::len),
+                _ => 0,
+            };
+            let swarm = self.swarm_with_boards(boards, view, agents, arrivals, link);
             return self.steer(rig, episode, (swarm, desk), watch);
         }
         let links = (0..agents).map(link).collect();
@@ -240,6 +244,18 @@ impl Experiment<'_> {
     /// and those that come on the way.
     pub fn swarm<'l, L: Link + 'l>(
         &self,
+        view: View,
+        at_first: usize,
+        arrivals: &[Arrival],
+        link: impl Fn(usize) -> L + Clone + Send + 'l,
+    ) -> Swarm<Box<dyn Link + 'l>> {
+        self.swarm_with_boards(0, view, at_first, arrivals, link)
+    }
+
+    /// The same with so many of the first on boards that keep their own time.
+    fn swarm_with_boards<'l, L: Link + 'l>(
+        &self,
+        boards: usize,
         view: View,
         at_first: usize,
         arrivals: &[Arrival],
@@ -269,7 +285,8 @@ impl Experiment<'_> {
                 interval_us: problem.control_interval * 1e6,
                 seed: self.seed,
             },
-        );
+        )
+        .with_boards(boards);
         let links = (0..agents)
             .map(|agent| {
                 let link = link.clone();
@@ -281,10 +298,14 @@ impl Experiment<'_> {
             })
             .collect();
         let swarm = Swarm::new(problem, view, links, positions);
-        match plan.has_clocks() {
-            true => swarm.with_clocks((0..agents).map(|agent| plan.clock(agent)).collect()),
-            false => swarm,
+        if !plan.has_clocks() || boards >= agents {
+            return swarm;
         }
+        let clock = |agent| match agent < boards {
+            true => Clock::EXACT,
+            false => plan.clock(agent),
+        };
+        swarm.with_clocks((0..agents).map(clock).collect())
     }
 
     fn steer<L: Link>(

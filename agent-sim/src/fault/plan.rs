@@ -40,6 +40,8 @@ impl Run<'_> {
 pub struct Plan {
     seed: u64,
     planned: Vec<Planned>,
+    /// How many of the first agents are on boards that keep their own time.
+    boards: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -87,7 +89,14 @@ impl Plan {
         Self {
             seed: run.seed,
             planned: planned.collect(),
+            boards: 0,
         }
+    }
+
+    /// The same with so many of the first agents on boards that keep their own time: whose clock is off, the
+    /// board's is, and nothing about it is simulated.
+    pub fn with_boards(self, boards: usize) -> Self {
+        Self { boards, ..self }
     }
 
     /// The agents that the fault at `index` of the list addresses, in ascending order; `None` where
@@ -104,20 +113,17 @@ impl Plan {
 
     /// The clock of an agent, all faults of clocks together.
     pub fn clock(&self, agent: usize) -> Clock {
-        let exact = Clock {
-            rate: 1.0,
-            phase: 0.0,
-        };
-        self.of(agent).fold(exact, |clock, (index, planned)| {
-            let Act::Clock(draw) = planned.what.kind.act else {
-                return clock;
-            };
-            let own = draw(&planned.what, &mut self.rng(index, agent));
-            Clock {
-                rate: clock.rate * own.rate,
-                phase: clock.phase + own.phase,
-            }
-        })
+        self.of(agent)
+            .fold(Clock::EXACT, |clock, (index, planned)| {
+                let Act::Clock(draw) = planned.what.kind.act else {
+                    return clock;
+                };
+                let own = draw(&planned.what, &mut self.rng(index, agent));
+                Clock {
+                    rate: clock.rate * own.rate,
+                    phase: clock.phase + own.phase,
+                }
+            })
     }
 
     /// The link to `agent` with all that is wrong with it. `fresh` makes the bare link, and makes it
@@ -134,7 +140,7 @@ impl Plan {
             true => Box::new(Restartable::new(fresh, reset.clone())),
             false => Box::new(fresh()),
         };
-        let bare = match self.has_clocks() {
+        let bare = match self.has_clocks() && agent >= self.boards {
             true => Box::new(OwnTime::new(bare, self.clock(agent))),
             false => bare,
         };
@@ -351,11 +357,7 @@ mod tests {
         // Of 99 uniform draws some lie in the outer tenths: the chance of none is below 1e-4.
         assert!(clocks.iter().any(|c| c.rate < 0.984) && clocks.iter().any(|c| c.rate > 1.016));
         assert!(clocks.iter().any(|c| c.phase < 0.05) && clocks.iter().any(|c| c.phase > 0.45));
-        let exact = Clock {
-            rate: 1.0,
-            phase: 0.0,
-        };
-        assert_eq!(plan.clock(99), exact);
+        assert_eq!(plan.clock(99), Clock::EXACT);
     }
 
     /// With all that it takes and with as little as it needs, over a hundred steps: a chance of a

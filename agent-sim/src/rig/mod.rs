@@ -420,9 +420,9 @@ impl Rig {
     }
 
     /// Puts a board, which has been [given](Self::configure) that place, there: its sensors and its actuator are
-    /// the plant's from now on, and nobody shows it anything.
-    pub fn stand_at(&self, index: usize, stand: Stand) {
-        self.node(index).stand_at(stand);
+    /// the plant's from now on, and nobody shows it anything. Its clock goes so many times as fast as the wall's.
+    pub fn stand_at(&self, index: usize, stand: Stand, rate: f64) {
+        self.node(index).stand_at(stand, rate);
     }
 
     /// Gives a board a place, or none.

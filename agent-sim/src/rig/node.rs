@@ -137,9 +137,13 @@ impl Node {
         }
     }
 
-    /// The board's sensors and its actuator are the plant's from now on.
-    pub(super) fn stand_at(&mut self, stand: Stand) {
+    /// The board's sensors and its actuator are the plant's from now on, and its clock is off by this rate.
+    pub(super) fn stand_at(&mut self, stand: Stand, rate: f64) {
         self.wires = Some(Wires::new(stand));
+        let gain = ((rate - 1.0) * 1e6).round() as i32;
+        if let Some(Err(error)) = self.board.as_ref().map(|board| board.set_gain(gain)) {
+            self.note(format!("its clock cannot be changed: {error}"));
+        }
     }
 
     /// The board with its wires, if it has some.

@@ -12,7 +12,7 @@ use critical_section::{CriticalSection, Mutex};
 use embassy_time_driver::{Driver, TICK_HZ};
 use embassy_time_queue_utils::Queue;
 
-use super::Register;
+use super::{Register, crystal::Crystal};
 
 const CONTROL_ONE_SHOT: u32 = 1 << 0;
 const CONTROL_32_BIT: u32 = 1 << 1;
@@ -69,6 +69,7 @@ pub struct DualTimer {
     /// How often the clock has wrapped around.
     wraps: Mutex<Cell<u32>>,
     running: Mutex<Cell<bool>>,
+    crystal: Crystal,
     queue: Mutex<RefCell<Queue>>,
 }
 
@@ -84,6 +85,7 @@ impl DualTimer {
             cycles_per_tick: clock_hz / TICK_HZ,
             wraps: Mutex::new(Cell::new(0)),
             running: Mutex::new(Cell::new(false)),
+            crystal: Crystal::new(),
             queue: Mutex::new(RefCell::new(Queue::new())),
         }
     }
@@ -126,16 +128,18 @@ impl DualTimer {
     /// Wakes what is due and sets the alarm for what comes next.
     fn ring(&self, cs: CriticalSection<'_>) {
         let mut queue = self.queue.borrow(cs).borrow_mut();
-        let now = self.cycles(cs);
-        let next = queue.next_expiration(now / self.cycles_per_tick);
+        let cycles = self.cycles(cs);
+        let now = self.crystal.shown(cs, cycles / self.cycles_per_tick);
+        let next = queue.next_expiration(now);
         if next == u64::MAX {
             self.alarm.stop();
             return;
         }
         // Too far away for 32 bits: ring early and look again.
-        let wait = next
+        let wait = (self.crystal)
+            .takes(cs, next.saturating_sub(now))
             .saturating_mul(self.cycles_per_tick)
-            .saturating_sub(now)
+            .saturating_sub(cycles % self.cycles_per_tick)
             .clamp(1, u32::MAX.into());
         self.alarm
             .start(wait as u32, CONTROL_ONE_SHOT | CONTROL_PERIODIC);
@@ -144,7 +148,10 @@ impl DualTimer {
 
 impl Driver for DualTimer {
     fn now(&self) -> u64 {
-        critical_section::with(|cs| self.cycles(cs)) / self.cycles_per_tick
+        critical_section::with(|cs| {
+            let ticks = self.cycles(cs) / self.cycles_per_tick;
+            self.crystal.shown(cs, ticks)
+        })
     }
 
     fn schedule_wake(&self, at: u64, waker: &Waker) {
