@@ -26,9 +26,12 @@ use std::sync::Arc;
 /// Thermometers of a node: as many as the emulated boards have.
 pub const THERMOMETERS: usize = 8;
 
+/// The channels of those boards that they are: at four addresses on each of two branches.
+pub const CHANNELS: [u8; THERMOMETERS] = [8, 9, 10, 11, 16, 17, 18, 19];
+
 /// What else they have: a bus on which they hear each other.
 const BOARD: Equipment = Equipment {
-    channels: THERMOMETERS as u8,
+    channels: CHANNELS[THERMOMETERS - 1] + 1,
     bus: true,
 };
 
@@ -143,10 +146,9 @@ pub fn stands(
             return Err(BadStand::Place { agent, fault });
         }
         let patch = eye.look(problem, &initial, &target, position);
-        let channel = place.sensors.len();
         match grid.plane {
             true => {
-                let own = sensor(problem, channel, grid.own().into());
+                let own = sensor(problem, 0, grid.own().into());
                 let added = place.sensors.push(own);
                 debug_assert!(added.is_ok(), "it is the first");
                 if others.is_empty() {
@@ -257,10 +259,10 @@ fn wire(place: &mut Place, problem: &Problem, view: View, patch: &Patch<'_>) {
     }
 }
 
-fn sensor(problem: &Problem, channel: usize, cell: usize) -> Sensor {
+fn sensor(problem: &Problem, number: usize, cell: usize) -> Sensor {
     let [zero, unit] = scale(problem);
     Sensor {
-        channel: channel as u8,
+        channel: CHANNELS[number],
         cell: cell as u16,
         calibration: Some(Calibration {
             gain: 1.0 / unit,

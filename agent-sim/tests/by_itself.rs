@@ -9,7 +9,9 @@ use agent_core::{
 };
 use agent_sim::{scenario::Scenario, standing::stands};
 use artifacts::policy_file::PolicyFile;
-use node_link::{BoardOptions, EmulatedBoard, NodeConduct, Offer, PlaceOffer, Session};
+use node_link::{
+    BoardOptions, EmulatedBoard, NodeConduct, Offer, PlaceOffer, Session, emulated::CHANNELS,
+};
 use place::{
     Place, Sight,
     conduct::{Alone, Timing},
@@ -54,7 +56,7 @@ fn image() -> Option<OsString> {
 
 fn place() -> Place {
     let sensor = |k: u8| Sensor {
-        channel: k,
+        channel: CHANNELS[usize::from(k)],
         cell: CELLS[usize::from(k)],
         calibration: Some(Calibration {
             gain: GAIN,
@@ -229,8 +231,8 @@ fn a_person_configures_a_node_and_asks_how_it_gets_on() {
     let sensors: String = (0..8)
         .map(|k| {
             format!(
-                "[[sensors]]\nchannel = {k}\ncell = {}\ngain = 0.1\noffset = 0.0\n",
-                CELLS[k]
+                "[[sensors]]\nchannel = {}\ncell = {}\ngain = 0.1\noffset = 0.0\n",
+                CHANNELS[k], CELLS[k]
             )
         })
         .collect();

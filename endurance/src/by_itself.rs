@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use artifacts::say;
-use node_link::{BoardOptions, Clock, EmulatedBoard, NodeConduct, PlaceOffer};
+use node_link::{
+    BoardOptions, Clock, EmulatedBoard, NodeConduct, PlaceOffer,
+    emulated::{CHANNELS, THERMOMETERS},
+};
 use place::{
     Equipment, Place,
     record::{Calibration, RECORD, Sensor, Target, Tolerance},
@@ -14,12 +17,9 @@ use trust::{Manifest, manifest::MANIFEST};
 use crate::instructions::{INSTRUCTIONS_PER_TICK, PATIENCE, SHIFT, STEPS, median};
 use endurance::observations::Blob;
 
-/// Thermometers of the emulated board.
-const THERMOMETERS: u8 = 8;
-
-/// What it has.
+/// What the emulated board has.
 const BOARD: Equipment = Equipment {
-    channels: THERMOMETERS,
+    channels: CHANNELS[CHANNELS.len() - 1] + 1,
     bus: false,
 };
 
@@ -79,7 +79,7 @@ pub fn measure(image: &Path, blob: &Blob) -> Result<Option<f64>> {
 fn place(window: u16, target: bool, period_us: u32) -> Place {
     let last = u16::from(THERMOMETERS) - 1;
     let sensor = |k: u16| Sensor {
-        channel: k as u8,
+        channel: CHANNELS[usize::from(k)],
         cell: k * window.saturating_sub(1) / last,
         calibration: Some(Calibration {
             gain: 1.0 / UNIT,
@@ -126,7 +126,8 @@ pub fn tell(steps: &[(PathBuf, f64, f64)]) -> Result<()> {
         )?;
     }
     say!(
-        "\nBy itself: from the first reading of eight thermometers, over a bit-banged bus, to the action. Fed: \
+        "\nBy itself: from the first reading of eight thermometers, over a bit-banged bus with a switch, to the \
+         action. Fed: \
          the step with its observation's frame and its answer's."
     )?;
     Ok(())

@@ -214,8 +214,11 @@ pub struct BoardOptions {
     pub bus: Option<PathBuf>,
 }
 
-/// The most thermometers that have addresses.
+/// The most thermometers that an emulated board has.
 pub const THERMOMETERS: u8 = 8;
+
+/// The channels that they are: behind a switch, four on each of two branches at the same addresses.
+pub const CHANNELS: [u8; THERMOMETERS as usize] = [8, 9, 10, 11, 16, 17, 18, 19];
 
 /// Where in the flash's memory the registers of what plays an actuator are: the force's bits, the agent's
 /// mode, and how often they were set.
@@ -361,7 +364,7 @@ impl EmulatedBoard {
     }
 
     /// What the thermometers on the board's bus measure from now on, in thousandths of a degree Celsius, in
-    /// the order of their addresses.
+    /// the order of their [`CHANNELS`].
     pub fn set_temperatures(&mut self, millidegrees: &[i32]) -> Result<(), BoardError> {
         self.tell_all(&temperatures(millidegrees))
     }
@@ -632,11 +635,15 @@ fn boot(options: &BoardOptions, flash: &Path, folder: &Path) -> Result<Child, Bo
             .args(["-serial", "chardev:bus"]);
     }
     machine.select(&mut qemu, &options.image);
+    if options.thermometers > 0 {
+        qemu.args(["-device", "pca9548,id=switch,bus=i2c,address=0x70"]);
+    }
     for k in 0..options.thermometers.min(THERMOMETERS) {
-        let address = 0x48 + k;
+        // The emulator numbers the switch's branches.
+        let (branch, address) = (k / 4, 0x48 + k % 4);
         qemu.args([
             "-device",
-            &format!("tmp105,id=t{k},bus=i2c,address={address}"),
+            &format!("tmp105,id=t{k},bus=i2c.{branch},address={address}"),
         ]);
     }
     if let Clock::Instructions { shift } = options.clock {

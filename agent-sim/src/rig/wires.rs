@@ -129,6 +129,11 @@ fn thousandths(sixteenths: i32) -> i32 {
 mod tests {
     use super::*;
 
+    #[test]
+    fn boards_have_the_channels_that_their_places_name() {
+        assert_eq!(crate::standing::CHANNELS, node_link::emulated::CHANNELS);
+    }
+
     /// What QEMU's device makes of them: steps of 62.5 thousandths, cut towards zero.
     #[test]
     fn the_emulated_thermometer_reads_what_was_meant() {

@@ -34,9 +34,8 @@ impl TwoWire {
     /// Lets a line go, or pulls it low.
     fn set(&self, line: u32, high: bool) {
         // The emulated line has no others on it: one that holds it is as if this master did.
-        let is_held = line == DATA && outside::holds_data();
-        let offset = if high && !is_held { 0 } else { 4 };
-        self.register(offset).write(line);
+        let goes_up = high && (line != DATA || !outside::holds_data());
+        self.register(if goes_up { 0 } else { 4 }).write(line);
     }
 
     fn data(&self) -> bool {
@@ -46,6 +45,11 @@ impl TwoWire {
     /// One clock, with the data line let go or pulled low; what it is meanwhile.
     fn clock(&self, high: bool) -> bool {
         self.set(DATA, high);
+        self.pulse()
+    }
+
+    /// One clock with the data line as it is; what that is meanwhile.
+    fn pulse(&self) -> bool {
         self.set(CLOCK, true);
         let data = self.data();
         self.set(CLOCK, false);
@@ -89,7 +93,8 @@ impl TwoWire {
     }
 
     fn read_byte(&self, more: bool) -> u8 {
-        let byte = (0..8).fold(0, |byte, _| byte << 1 | u8::from(self.clock(true)));
+        self.set(DATA, true);
+        let byte = (0..8).fold(0, |byte, _| byte << 1 | u8::from(self.pulse()));
         self.clock(!more);
         byte
     }
