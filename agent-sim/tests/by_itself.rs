@@ -42,13 +42,17 @@ const OFFSET: f32 = -2.0;
 
 /// The image, or none where it is not named.
 fn image() -> Option<OsString> {
-    let image = env::var_os("FIRMWARE_ELF_STANDALONE");
+    image_named("FIRMWARE_ELF_STANDALONE")
+}
+
+fn image_named(variable: &str) -> Option<OsString> {
+    let image = env::var_os(variable);
     if image.is_none() {
         if env::var("CI").is_ok_and(|is| is == "true") {
-            panic!("FIRMWARE_ELF_STANDALONE is not set: run the tests with `cargo xtask test`");
+            panic!("{variable} is not set: run the tests with `cargo xtask test`");
         }
         // Not with eprintln!, which the test runner hides when the test passes.
-        let message = "SKIPPED: FIRMWARE_ELF_STANDALONE is not set; `cargo xtask test` sets it\n";
+        let message = format!("SKIPPED: {variable} is not set; `cargo xtask test` sets it\n");
         let _ = io::stderr().write_all(message.as_bytes());
     }
     image
@@ -118,6 +122,19 @@ fn measures(board: &mut EmulatedBoard, sixteenths: &[i32]) {
 #[test]
 fn a_board_with_thermometers_acts_by_itself_as_an_agent_does_that_is_shown_what_they_read() {
     let Some(image) = image() else { return };
+    act_by_itself(image);
+}
+
+/// The small boards' images are compiled otherwise than all that other tests run.
+#[test]
+fn the_smallest_image_does_the_same() {
+    let Some(image) = image_named("FIRMWARE_ELF_SMALLEST") else {
+        return;
+    };
+    act_by_itself(image);
+}
+
+fn act_by_itself(image: OsString) {
     let options = BoardOptions {
         thermometers: 8,
         ..BoardOptions::new(image)

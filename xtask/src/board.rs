@@ -114,6 +114,7 @@ enum Kind {
     Keyed,
     Provoked,
     Standalone,
+    Smallest,
 }
 
 impl Image {
@@ -142,16 +143,22 @@ impl Image {
         Self { board, kind }
     }
 
+    /// The same, compiled as the smallest that is shipped is, for tests: what those boards run, no other test does.
+    pub fn smallest(board: Board) -> Self {
+        let kind = Kind::Smallest;
+        Self { board, kind }
+    }
+
     /// Whether it senses and acts by itself.
     pub fn is_standalone(self) -> bool {
-        self.kind == Kind::Standalone
+        matches!(self.kind, Kind::Standalone | Kind::Smallest)
     }
 
     /// What it is called where images are measured, keys or not.
     pub fn name(self) -> String {
         let suffix = match self.kind {
             Kind::Plain | Kind::Keyed | Kind::Provoked => "",
-            Kind::Standalone => "-standalone",
+            Kind::Standalone | Kind::Smallest => "-standalone",
         };
         format!("{}{suffix}", self.board.name())
     }
@@ -163,6 +170,7 @@ impl Image {
             Kind::Keyed => "-throwaway-keys",
             Kind::Provoked => "-provoke",
             Kind::Standalone => "-standalone",
+            Kind::Smallest => "-standalone-smallest",
         };
         format!("{}{suffix}.elf", self.board.name())
     }
@@ -170,7 +178,7 @@ impl Image {
     /// What it is compiled by: how small it must be.
     pub fn profile(self) -> &'static str {
         match (self.kind, self.board) {
-            (Kind::Standalone, Board::NucleoF446re) => "firmware-smallest",
+            (Kind::Standalone, Board::NucleoF446re) | (Kind::Smallest, _) => "firmware-smallest",
             (Kind::Standalone, Board::Nrf52840Dk | Board::Pico2) => "firmware-small",
             _ => "firmware",
         }
@@ -183,6 +191,7 @@ impl Image {
             (Board::An386, Kind::Keyed) => Some("FIRMWARE_ELF_KEYED"),
             (Board::An386, Kind::Provoked) => Some("FIRMWARE_ELF_PROVOKE"),
             (Board::An386, Kind::Standalone) => Some("FIRMWARE_ELF_STANDALONE"),
+            (Board::An386, Kind::Smallest) => Some("FIRMWARE_ELF_SMALLEST"),
             (Board::An500, Kind::Plain) => Some("FIRMWARE_ELF_AN500"),
             (Board::An500, Kind::Provoked) => Some("FIRMWARE_ELF_AN500_PROVOKE"),
             (Board::An505, Kind::Plain) => Some("FIRMWARE_ELF_AN505"),
@@ -202,7 +211,7 @@ impl Image {
                 cargo.envs(throwaway::keys()?);
             }
             Kind::Provoked => features.push_str(",provoke"),
-            Kind::Standalone => features.push_str(",standalone"),
+            Kind::Standalone | Kind::Smallest => features.push_str(",standalone"),
         }
         cargo
             .args(["--package", "firmware", "--bin", "firmware"])

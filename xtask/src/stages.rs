@@ -422,11 +422,12 @@ fn examples(log: &Log, toolchain: &Toolchain) -> Option<OsString> {
     built
 }
 
-/// The images that are built for tests alone: each emulated board's, to flash and to fail.
+/// The images that are built for tests alone: each emulated board's, to flash and to fail, and one that is as small
+/// as the smallest of a real board.
 fn tested() -> impl Iterator<Item = Image> {
-    Board::EMULATED
-        .into_iter()
-        .flat_map(|board| [Image::of(board), Image::provoked(board)])
+    let each = |board| [Image::of(board), Image::provoked(board)];
+    let emulated = Board::EMULATED.into_iter().flat_map(each);
+    emulated.chain([Image::smallest(Board::An386)])
 }
 
 /// Builds and measures every image; returns those that tests run.
