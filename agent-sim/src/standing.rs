@@ -356,17 +356,15 @@ impl<L: Link> Link for Standing<L> {
             *reading = Some(steps as f32 / SIXTEENTHS);
         }
         let here_us = (observation.now_us as f64 * f64::from(place.second)) as u64;
-        let (sight, field, targets) = (&mut self.sight, &mut self.field, &mut self.targets);
+        let (sight, field) = (&mut self.sight, &mut self.field);
         let seen = match &mut self.ear {
             None => sight
-                .look(place, here_us, &readings, field, targets)
+                .look(place, here_us, &readings, field)
                 .map(|span| [span, Span::default()]),
             Some(ear) => {
                 ear.listen(here_us);
                 let (hearing, grid) = (&ear.hearing, self.stand.grid);
-                window::look(
-                    sight, hearing, place, grid, here_us, &readings, field, targets,
-                )
+                window::look(sight, hearing, place, grid, here_us, &readings, field)
             }
         };
         // What was measured in its own cell, the only one that an agent in the plane reads.
@@ -378,7 +376,13 @@ impl<L: Link> Link for Standing<L> {
         let Some(inside) = seen else {
             return Ok(());
         };
-        let shown: &[f32] = if self.target { targets } else { &[] };
+        let shown: &[f32] = match self.target {
+            true => {
+                place.aim(here_us).fill(self.stand.grid, &mut self.targets);
+                &self.targets
+            }
+            false => &[],
+        };
         self.inner.send(&Observation {
             now_us: observation.now_us,
             position: place.position,

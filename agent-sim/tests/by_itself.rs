@@ -15,6 +15,7 @@ use node_link::{
 use place::{
     Place, Sight,
     conduct::{Alone, Timing},
+    neighbours::grid::Grid,
     record::{Calibration, RECORD, SENSORS, Sensor, Target, Tolerance},
 };
 use problem::{Problems, published};
@@ -160,7 +161,9 @@ fn act_by_itself(image: OsString) {
     for (reading, n) in readings.iter_mut().zip(SIXTEENTHS) {
         *reading = Some(n as f32 / 16.0);
     }
-    let seen = Sight::new().look(&place(), 0, &readings, &mut field, &mut target);
+    let seen = Sight::new().look(&place(), 0, &readings, &mut field);
+    let grid = Grid::of(&policy.header().sensing);
+    place().aim(0).fill(grid, &mut target);
     let inside = Span { first: 2, last: 19 };
     assert_eq!(seen, Some(inside));
     let mut force = 0.0;

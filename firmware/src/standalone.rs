@@ -36,6 +36,10 @@ const _: () = assert!(CELLS == 8 * 8 && PATCH >= CELLS + 2);
 pub(crate) struct Standing {
     place: Place,
     counter: u64,
+    /// How the cells of its window lie.
+    grid: Grid,
+    /// When it took the place: its schedule counts from here.
+    since: Instant,
     sight: Sight,
     state: AgentState,
     action: Action,
@@ -51,14 +55,16 @@ impl Standing {
     /// step is due now.
     #[inline(never)]
     pub fn put(standing: &mut Option<Self>, place: &Place, counter: u64, policy: &Policy) {
-        let state = AgentState::new();
+        let (state, now) = (AgentState::new(), Instant::now());
         *standing = Some(Self {
             place: place.clone(),
             counter,
+            grid: Grid::of(&policy.header().sensing),
+            since: now,
             sight: Sight::new(),
             action: Action::none(state.mode()),
             state,
-            due: Instant::now(),
+            due: now,
             timing: Timing {
                 period_us: place.period_us(policy.header()).unwrap_or(u32::MAX),
                 ..Timing::default()
@@ -119,7 +125,7 @@ impl Standing {
             return None;
         }
         let header = policy.header();
-        let own = Grid::of(&header.sensing).own();
+        let own = self.grid.own();
         let sensor = (self.place.sensors.iter()).position(|sensor| sensor.cell == own)?;
         let (value, at_us) = self.sight.last(sensor)?;
         if at_us == began.as_micros() {
@@ -157,23 +163,30 @@ impl Standing {
             return self.state.idle(policy, now_us);
         };
         let here_us = began.as_micros();
-        let (place, sight) = (&self.place, &mut self.sight);
+        let (place, grid, sight) = (&self.place, self.grid, &mut self.sight);
         let seen = match (place.neighbours, air) {
             (None, _) => {
-                let span = sight.look(place, here_us, readings, field, target);
+                let span = sight.look(place, here_us, readings, field);
                 span.map(|span| [span, Span::default()])
             }
-            (Some(_), Some(air)) => air.look(|heard| {
-                let grid = Grid::of(sensing);
-                window::look(sight, heard, place, grid, here_us, readings, field, target)
-            }),
+            (Some(_), Some(air)) => {
+                air.look(|heard| window::look(sight, heard, place, grid, here_us, readings, field))
+            }
             // Whom it is to hear, it never does.
             (Some(_), None) => None,
         };
         let Some(inside) = seen else {
             return self.state.idle(policy, now_us);
         };
-        let shown: &[f32] = if sensing.target { target } else { &[] };
+        let shown: &[f32] = match sensing.target {
+            true => {
+                let passed = began.saturating_duration_since(self.since);
+                let aim = self.place.aim(passed.as_micros());
+                aim.fill(grid, target);
+                target
+            }
+            false => &[],
+        };
         let observation = Observation {
             now_us,
             position: self.place.position,

@@ -6,7 +6,8 @@
 //!    that is to run there; nothing behind that check can fail.
 //! 2. [`sight`]: what sensors read becomes a patch, or nothing where too little can be seen.
 //! 3. [`neighbours`]: what others measure, heard on a bus that all of them share, becomes part of it.
-//! 4. [`conduct`]: how the node says that it gets on.
+//! 4. [`aim`]: what the field should be there, at any time.
+//! 5. [`conduct`]: how the node says that it gets on.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod aim;
 pub mod conduct;
 pub mod neighbours;
 pub mod record;

@@ -1,5 +1,6 @@
 //! What is particular about a place, in bytes that outlive power cuts and can be signed.
 
+use crate::aim::{Aim, Schedule};
 use crate::neighbours::grid::{Grid, Mounted};
 use agent_core::agent::Action;
 use agent_core::policy::Header;
@@ -93,10 +94,6 @@ impl Calibration {
 }
 
 /// What the field should be.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is no heap to put the large one on, and room for it is kept anyway"
-)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Target {
     /// Zero, of a policy that is shown no target.
@@ -105,6 +102,8 @@ pub enum Target {
     Constant(f32),
     /// A value for each cell of the window.
     Profile(Vec<f32, CELLS>),
+    /// The same everywhere, and another with time. Last, so that records of before are read as they were.
+    Schedule(Schedule),
 }
 
 /// What a node may do without, and what it takes for a reading.
@@ -179,6 +178,7 @@ impl Place {
             Target::None => true,
             Target::Constant(value) => value.is_finite(),
             Target::Profile(values) => values.iter().all(|value| value.is_finite()),
+            Target::Schedule(schedule) => schedule.check()?,
         };
         if !finite {
             return Err(Fault::Target);
@@ -275,7 +275,8 @@ impl Place {
         }
         match (&self.target, sensing.target) {
             (Target::None, true) => return Err(Fault::TargetMissing),
-            (Target::Constant(_) | Target::Profile(_), false) => return Err(Fault::TargetUnasked),
+            (Target::None, false) => {}
+            (_, false) => return Err(Fault::TargetUnasked),
             (Target::Profile(values), true) if values.len() != usize::from(window) => {
                 return Err(Fault::Profile {
                     values: values.len() as u8,
@@ -317,12 +318,13 @@ impl Place {
             .then_some(period as u32)
     }
 
-    /// What the field should be in a cell of the window.
-    pub fn target(&self, cell: usize) -> f32 {
+    /// What the field should be so long after the node took the place.
+    pub fn aim(&self, passed_us: u64) -> Aim<'_> {
         match &self.target {
-            Target::None => 0.0,
-            Target::Constant(value) => *value,
-            Target::Profile(values) => values.get(cell).copied().unwrap_or_default(),
+            Target::None => Aim::Same(0.0),
+            Target::Constant(value) => Aim::Same(*value),
+            Target::Profile(values) => Aim::Each(values),
+            Target::Schedule(schedule) => Aim::Same(schedule.value(passed_us)),
         }
     }
 }
@@ -392,6 +394,15 @@ pub enum Fault {
     },
     /// The target is no number.
     Target,
+    /// A schedule has nothing to go through.
+    NoPoint,
+    /// A point of a schedule comes before the one that it stands behind.
+    Times {
+        /// Which one, from 0.
+        point: u8,
+    },
+    /// A schedule would begin again before its last point.
+    Repeat,
     /// The limit is none.
     Force,
     /// The plausible range is none.
@@ -505,6 +516,12 @@ impl fmt::Display for Fault {
                  0, the offset a number"
             ),
             Self::Target => f.write_str("the target is not a number everywhere"),
+            Self::NoPoint => f.write_str("the target has no points: give at least one"),
+            Self::Times { point } => write!(
+                f,
+                "point {point} of the target, from 0, is earlier than the one before: put them in order"
+            ),
+            Self::Repeat => f.write_str("the target begins again before its last point"),
             Self::Force => f.write_str("the limit of the force must be positive"),
             Self::Range => f.write_str(
                 "the least plausible reading must be less than the most plausible one, and both numbers",
@@ -594,6 +611,7 @@ impl core::error::Error for Fault {}
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::aim::{POINTS, Point};
     use agent_core::agent::Mode;
     use agent_core::policy::{Limits, Sensing, Timing};
     use proptest::prelude::*;
@@ -687,6 +705,82 @@ pub(crate) mod tests {
         assert_eq!(Place::read(&other), Err(Fault::Unreadable));
     }
 
+    /// Of the form that they had before there were schedules.
+    #[test]
+    fn the_bytes_of_a_record_are_fixed() {
+        let mut place = place();
+        place.sensors.truncate(1);
+        place.tolerance.missing = 0;
+        let mut expected = b"PLC2".to_vec();
+        // Node 7 at (0.5, 0), whose second takes 1; a sensor: channel 2, cell 0, calibrated.
+        expected.push(7);
+        for value in [0.5f32, 0.0, 1.0] {
+            expected.extend(value.to_le_bytes());
+        }
+        expected.extend([1, 2, 0, 1]);
+        for value in [0.1f32, -2.0] {
+            expected.extend(value.to_le_bytes());
+        }
+        // The second form of targets, 1; a limit of 1.5.
+        expected.push(1);
+        expected.extend(1f32.to_le_bytes());
+        expected.push(1);
+        expected.extend(1.5f32.to_le_bytes());
+        // None missing, for 500,000 µs in seven bits a byte; from -5 to 5, 10 a second; 2,000,000 µs; nobody.
+        expected.extend([0, 0xa0, 0xc2, 0x1e]);
+        for value in [-5f32, 5.0, 10.0] {
+            expected.extend(value.to_le_bytes());
+        }
+        expected.extend([1, 0x80, 0x89, 0x7a, 0]);
+        let mut buffer = [0; RECORD];
+        assert_eq!(place.encode(&mut buffer).unwrap(), expected);
+        // The fourth form: again after 300 ms, two points, of which the second is 200 ms after the first.
+        place.target = schedule(300, &[(0, 1.0), (200, 1.0)]);
+        let mut points = std::vec![3, 0xac, 2, 2, 0];
+        points.extend(1f32.to_le_bytes());
+        points.extend([0xc8, 1]);
+        points.extend(1f32.to_le_bytes());
+        expected.splice(29..34, points);
+        assert_eq!(place.encode(&mut buffer).unwrap(), expected);
+        assert_eq!(Place::read(&expected), Ok(place));
+    }
+
+    /// Through these points, in milliseconds.
+    fn schedule(repeat_ms: u32, points: &[(u32, f32)]) -> Target {
+        let points = points.iter().map(|&(at_ms, value)| Point { at_ms, value });
+        Target::Schedule(Schedule {
+            repeat_ms,
+            points: points.collect(),
+        })
+    }
+
+    #[test]
+    fn a_schedule_that_cannot_be_followed_is_refused_by_name() {
+        let of = |repeat_ms, points: &[(u32, f32)]| {
+            let target = schedule(repeat_ms, points);
+            refused(|place| place.target = target)
+        };
+        assert_eq!(of(0, &[]), Fault::NoPoint);
+        let falling = [(0, 0.0), (200, 0.0), (100, 0.0)];
+        assert_eq!(of(0, &falling), Fault::Times { point: 2 });
+        assert_eq!(of(99, &[(0, 0.0), (100, 0.0)]), Fault::Repeat);
+        assert_eq!(of(0, &[(0, f32::NAN)]), Fault::Target);
+        assert_eq!(of(0, &[(0, 0.0), (100, f32::INFINITY)]), Fault::Target);
+        // What lies between them would be none.
+        assert_eq!(of(0, &[(0, f32::MIN), (100, f32::MAX)]), Fault::Target);
+        // Two at one time are a step, and it may begin again with its last point.
+        let sound = schedule(100, &[(0, 0.0), (0, 1.0), (100, 0.5)]);
+        let sound = Place {
+            target: sound,
+            ..place()
+        };
+        assert_eq!(sound.check(), Ok(()));
+        assert_eq!(sound.fits(&policy(), BOARD), Ok(()));
+        let mut aimless = policy();
+        aimless.sensing.target = false;
+        assert_eq!(sound.fits(&aimless, BOARD), Err(Fault::TargetUnasked));
+    }
+
     #[test]
     fn there_is_room_for_the_longest_place() {
         let sensor = |k: usize| Sensor {
@@ -709,7 +803,14 @@ pub(crate) mod tests {
         });
         let mut buffer = [0; RECORD];
         let bytes = longest.encode(&mut buffer).unwrap();
+        let length = bytes.len();
+        assert_eq!(Place::read(bytes), Ok(longest.clone()));
+        // Four bytes a value, sixty-four times, are more than five and four, sixteen times.
+        longest.target = schedule(u32::MAX, &[(u32::MAX, 0.1); POINTS]);
+        let bytes = longest.encode(&mut buffer).unwrap();
+        assert!(bytes.len() < length);
         assert_eq!(Place::read(bytes), Ok(longest));
+        assert!(size_of::<Schedule>() < size_of::<Vec<f32, CELLS>>());
     }
 
     #[test]
@@ -886,14 +987,19 @@ pub(crate) mod tests {
         /// Most random bytes stop at the form: these begin as a place does.
         #[test]
         fn any_bytes_in_a_place_are_a_place_or_none(
-            at in 4usize..60, byte: u8, bit in 0usize..8,
+            at in 4usize..60, byte: u8, bit in 0usize..8, follows: bool, passed_us: u64,
         ) {
             let mut buffer = [0; RECORD];
-            let mut bytes = place().encode(&mut buffer).unwrap().to_vec();
+            let mut place = place();
+            if follows {
+                place.target = schedule(300, &[(100, 1.0), (200, 2.0), (200, 0.0)]);
+            }
+            let mut bytes = place.encode(&mut buffer).unwrap().to_vec();
             let at = at % bytes.len();
             bytes[at] = byte ^ 1 << bit;
             if let Ok(place) = Place::read(&bytes) {
                 let _ = place.fits(&policy(), BOARD);
+                prop_assert!(place.aim(passed_us).cell(0).is_finite());
             }
         }
     }

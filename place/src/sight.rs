@@ -104,16 +104,15 @@ impl Sight {
         self.doubts
     }
 
-    /// Looks at the sensors' readings, in the order of the place's: the window's field and target go to
-    /// `field` and `target`, which have a cell more on each side, and the cells that are seen are returned.
-    /// None if too little can be seen, or the slices are not a patch's.
+    /// Looks at the sensors' readings, in the order of the place's: the window's field goes to `field`, which
+    /// has a cell more on each side, and the cells that are seen are returned. None if too little can be seen,
+    /// or the slice is not a patch's.
     pub fn look(
         &mut self,
         place: &Place,
         now_us: u64,
         readings: &[Option<f32>; SENSORS],
         field: &mut [f32],
-        target: &mut [f32],
     ) -> Option<Span> {
         let seen = self.take(place, now_us, readings);
         let values = self.fill(place, now_us, seen)?;
@@ -130,9 +129,6 @@ impl Sight {
             }
             *field.get_mut(at)? = value;
             before = Some((sensor.cell, value));
-        }
-        for (cell, value) in target.iter_mut().skip(1).enumerate() {
-            *value = place.target(cell);
         }
         Some(Span {
             first: place.sensors.first()?.cell.checked_add(1)?,
@@ -297,11 +293,10 @@ mod tests {
                 // What no channel gives stands for one that gives nothing.
                 *to = (!from.is_nan()).then_some(from);
             }
-            let (mut field, mut target) = ([f32::NAN; 6], [0.0; 6]);
+            let mut field = [f32::NAN; 6];
             let Self(place, sight) = self;
-            let span = sight.look(place, step * 10_000, &all, &mut field, &mut target)?;
+            let span = sight.look(place, step * 10_000, &all, &mut field)?;
             assert_eq!(span, Span { first: 1, last: 4 });
-            assert_eq!(target[1..5], [0.5; 4]);
             Some([field[1], field[2], field[3], field[4]])
         }
     }
@@ -387,8 +382,8 @@ mod tests {
                 now += later;
                 let mut all = [None; SENSORS];
                 all.iter_mut().zip(readings).for_each(|(to, from)| *to = Some(from));
-                let (mut field, mut target) = ([0.0; 6], [0.0; 6]);
-                let seen = node.1.look(&node.0, now, &all, &mut field, &mut target);
+                let mut field = [0.0; 6];
+                let seen = node.1.look(&node.0, now, &all, &mut field);
                 if seen.is_some() {
                     let inside: Vec<f32> = field[1..5].to_vec();
                     prop_assert!(inside.iter().all(|x| (-10.0..=10.0).contains(x)), "{:?}", inside);

@@ -1,11 +1,15 @@
 //! A node's place as a person writes it: TOML, in which every complaint names its line.
 
 use anyhow::anyhow;
+use place::aim::{POINTS, Point, Schedule};
 use place::record::{Calibration, Neighbours, Sensor, Target, Tolerance};
 use place::{Fault, Place};
 use problem::input;
 use problem::kit::BadFile;
-use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use toml::Spanned;
@@ -38,11 +42,52 @@ enum Stands {
     Plane([f64; 2]),
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
+/// What the field should be.
 enum Wanted {
     Constant(f64),
     Profile(Vec<f64>),
+    Schedule(Course),
+}
+
+/// What it should be at which times, in seconds.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Course {
+    repeat_every: Option<Said<f64>>,
+    points: Said<Vec<Said<Vec<f64>>>>,
+}
+
+/// By hand: of an untagged enum nobody could say on which line what is wrong.
+impl<'de> Deserialize<'de> for Wanted {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyForm;
+
+        impl<'de> Visitor<'de> for AnyForm {
+            type Value = Wanted;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, a list of numbers or a table with points")
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Wanted, E> {
+                Ok(Wanted::Constant(value as f64))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Wanted, E> {
+                Ok(Wanted::Constant(value))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, values: A) -> Result<Wanted, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(values)).map(Wanted::Profile)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Wanted, A::Error> {
+                Course::deserialize(MapAccessDeserializer::new(table)).map(Wanted::Schedule)
+            }
+        }
+
+        deserializer.deserialize_any(AnyForm)
+    }
 }
 
 /// Which channel reads which cell, and what it makes of the field.
@@ -154,6 +199,7 @@ fn said(path: &Path, text: &str) -> Result<PlaceFile, BadFile> {
                 .map_err(|_| many(at, "values of the target", place::record::CELLS))?;
             Target::Profile(values)
         }
+        Some((Wanted::Schedule(course), _)) => Target::Schedule(schedule(course, &wrong)?),
     };
     let borne = file.tolerance.get_ref();
     let micros_at = |at: Range<usize>, seconds: f64, name: &str| match (seconds * 1e6).round() {
@@ -222,7 +268,11 @@ fn said(path: &Path, text: &str) -> Result<PlaceFile, BadFile> {
             | Fault::Uncalibrated { channel }
             | Fault::Calibration { channel } => of(&|sensor| sensor.channel == channel),
             Fault::CellTwice { cell } => of(&|sensor| sensor.cell == cell),
-            Fault::Target => file.target.as_ref().map_or(0..0, Said::span),
+            Fault::Target | Fault::NoPoint | Fault::Times { .. } | Fault::Repeat => {
+                (file.target.as_ref()).map_or(0..0, |said| {
+                    said.get_ref().part(fault).unwrap_or(said.span())
+                })
+            }
             Fault::Force => file.force.as_ref().map_or(0..0, Said::span),
             Fault::NoSensor => file.sensors.span(),
             Fault::Spacing | Fault::Within | Fault::Stale | Fault::HeardAndRead { .. } => {
@@ -234,6 +284,73 @@ fn said(path: &Path, text: &str) -> Result<PlaceFile, BadFile> {
     })?;
     let problem = file.problem.into_inner();
     Ok(PlaceFile { problem, place })
+}
+
+/// What a schedule goes through, in the milliseconds that it is kept in.
+fn schedule(
+    course: &Course,
+    wrong: &dyn Fn(Range<usize>, String) -> BadFile,
+) -> Result<Schedule, BadFile> {
+    let millis = |at: Range<usize>, seconds: f64, name: &str| {
+        let ms = (seconds * 1e3).round();
+        // What a decimal fraction of a second is beside its nearest double.
+        let is_whole = (seconds * 1e3 - ms).abs() <= 1e-9 * ms;
+        match is_whole && (0.0..=f64::from(u32::MAX)).contains(&ms) {
+            true => Ok(ms as u32),
+            false => Err(wrong(
+                at,
+                format!(
+                    "{name} {seconds} is no time from 0 to 4294967 seconds, in whole milliseconds"
+                ),
+            )),
+        }
+    };
+    let point = |said: &Said<Vec<f64>>| {
+        let &[seconds, value] = said.get_ref().as_slice() else {
+            let what = "a point of the target is a time in seconds and a value: [60.0, 0.5]";
+            return Err(wrong(said.span(), what.to_owned()));
+        };
+        Ok(Point {
+            at_ms: millis(said.span(), seconds, "the time")?,
+            value: value as f32,
+        })
+    };
+    let points: Result<Vec<Point>, BadFile> = course.points.get_ref().iter().map(point).collect();
+    let points = heapless::Vec::from_slice(&points?).map_err(|_| {
+        let what = format!("there are too many points of the target: at most {POINTS}");
+        wrong(course.points.span(), what)
+    })?;
+    let repeat_ms = match &course.repeat_every {
+        None => 0,
+        Some(said) => match millis(said.span(), *said.get_ref(), "repeat_every =")? {
+            0 => {
+                let what = "repeat_every must be positive: leave it out for a target that stays";
+                return Err(wrong(said.span(), what.to_owned()));
+            }
+            ms => ms,
+        },
+    };
+    Ok(Schedule { repeat_ms, points })
+}
+
+impl Wanted {
+    /// Where that stands which is wrong with it, if it is in a part.
+    fn part(&self, fault: Fault) -> Option<Range<usize>> {
+        let Self::Schedule(course) = self else {
+            return None;
+        };
+        let points = course.points.get_ref();
+        match fault {
+            Fault::Times { point } => points.get(usize::from(point)).map(Said::span),
+            Fault::Target => {
+                let is_none = |value: &f64| !(*value as f32).is_finite();
+                let has_none = |said: &&Said<Vec<f64>>| said.get_ref().last().is_some_and(is_none);
+                points.iter().find(has_none).map(Said::span)
+            }
+            Fault::Repeat => course.repeat_every.as_ref().map(Said::span),
+            _ => Some(course.points.span()),
+        }
+    }
 }
 
 /// The places of as many nodes, no two of which may have one number or one position.
@@ -391,6 +508,109 @@ stale_after = 0.02
         assert!(
             all.contains("of 2 sensors at least one must be left"),
             "{all}"
+        );
+    }
+
+    /// With this in place of its target, which ends before the sensors.
+    fn aims_at(target: &str) -> Result<Target, String> {
+        let text = GOOD.replacen("target = 0.5\n", "", 1);
+        let text = text.replacen("\n[[sensors]]", &format!("{target}\n[[sensors]]"), 1);
+        let file = said(Path::new("node.toml"), &text).map_err(|error| error.to_string())?;
+        Ok(file.place.target)
+    }
+
+    #[test]
+    fn a_target_is_a_number_one_for_each_cell_or_a_schedule() {
+        assert_eq!(aims_at("target = 1"), Ok(Target::Constant(1.0)));
+        let profile = Target::Profile([0.0, 0.5].into_iter().collect());
+        assert_eq!(aims_at("target = [0, 0.5]"), Ok(profile));
+        let daily =
+            "[target]\nrepeat_every = 86400.0\npoints = [[0, 0.2], [3600.0, 0.5], [3600.0, 0.1]]\n";
+        let points = [(0, 0.2), (3_600_000, 0.5), (3_600_000, 0.1)];
+        let points = points.map(|(at_ms, value)| Point { at_ms, value });
+        let schedule = Schedule {
+            repeat_ms: 86_400_000,
+            points: points.into_iter().collect(),
+        };
+        assert_eq!(aims_at(daily), Ok(Target::Schedule(schedule)));
+        let Ok(Target::Schedule(once)) = aims_at("target = { points = [[0.007, 1]] }") else {
+            panic!("no schedule");
+        };
+        assert_eq!((once.repeat_ms, once.points[0].at_ms), (0, 7));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_schedule_is_named_with_the_line_of_its_point() {
+        let refused = |repeat: &str, points: &str| {
+            let target = format!("[target]\n{repeat}\npoints = [\n{points}\n]\n");
+            aims_at(&target).unwrap_err()
+        };
+        // The table begins on the fifth line, its points on the eighth.
+        let none = refused("", "");
+        assert!(
+            none.starts_with("node.toml:7: the target has no points"),
+            "{none}"
+        );
+        let missing = aims_at("[target]\nrepeat_every = 1\n").unwrap_err();
+        assert!(
+            missing.starts_with("node.toml:5: missing field `points`"),
+            "{missing}"
+        );
+        let back = refused("", "[0, 1],\n[2, 1],\n[1, 1],");
+        assert!(
+            back.starts_with("node.toml:10: point 2 of the target"),
+            "{back}"
+        );
+        let negative = refused("", "[0, 1],\n[-1, 1],");
+        assert!(
+            negative.starts_with("node.toml:9: the time -1 is no time"),
+            "{negative}"
+        );
+        for time in ["nan", "inf", "5e6", "0.0005"] {
+            let never = refused("", &format!("[0, 1],\n[{time}, 1],"));
+            assert!(never.starts_with("node.toml:9: the time "), "{never}");
+        }
+        for value in ["nan", "inf", "1e39"] {
+            let wrong = refused("", &format!("[0, 1],\n[1, {value}],"));
+            assert!(
+                wrong.starts_with("node.toml:9: the target is not a number"),
+                "{wrong}"
+            );
+        }
+        let short = refused("repeat_every = 0.5", "[0, 1],\n[1, 1],");
+        assert!(
+            short.starts_with("node.toml:6: the target begins again before"),
+            "{short}"
+        );
+        let never = refused("repeat_every = 0", "[0, 1],");
+        assert!(
+            never.starts_with("node.toml:6: repeat_every must be positive"),
+            "{never}"
+        );
+        let back = refused("repeat_every = -1", "[0, 1],");
+        assert!(
+            back.starts_with("node.toml:6: repeat_every = -1 is no time"),
+            "{back}"
+        );
+        let many = refused("", &"[0, 1],\n".repeat(17));
+        assert!(
+            many.starts_with("node.toml:7: there are too many points"),
+            "{many}"
+        );
+        let odd = refused("", "[0, 1, 2],");
+        assert!(
+            odd.starts_with("node.toml:8: a point of the target is a time"),
+            "{odd}"
+        );
+        let unknown = refused("repeat = 1", "[0, 1],");
+        assert!(
+            unknown.starts_with("node.toml:6: unknown field `repeat`"),
+            "{unknown}"
+        );
+        let text = aims_at("target = \"warm\"").unwrap_err();
+        assert!(
+            text.starts_with("node.toml:5:") && text.contains("a table with points"),
+            "{text}"
         );
     }
 

@@ -57,6 +57,12 @@ pub fn policy_that_waits(late: u32, fail_safe: u32) -> Vec<u8> {
     encoded(4, &[(4, 1)], 0.25, timing)
 }
 
+/// The same, of which the field is held at a target that it is shown.
+pub fn policy_that_aims() -> Vec<u8> {
+    let weights = [(vec![0.25; 4], vec![0.0])];
+    encoded_with("test", (1, 4), true, &[(4, 1)], &weights, TIMING)
+}
+
 /// A policy of a few kilobytes that nobody else's force is like.
 pub fn large_policy(gain: f32) -> Vec<u8> {
     encoded(4, &[(4, 32), (32, 32), (32, 1)], gain, TIMING)
@@ -88,7 +94,7 @@ fn encoded_for(
             (weights, vec![0.0; usize::from(outputs)])
         })
         .collect();
-    encoded_with(problem, (1, window), layers, &weights, timing)
+    encoded_with(problem, (1, window), false, layers, &weights, timing)
 }
 
 /// A policy whose force tells every cell of its window from every other: one of four on a line, or of three by
@@ -97,12 +103,20 @@ pub fn policy_that_weighs(plane: bool, timing: Timing) -> Vec<u8> {
     let (axes, window, cells) = if plane { (2, 3, 9) } else { (1, 4, 4) };
     let weights = (1..=cells).map(|k| 0.5f32.powi(k.into())).collect();
     let weights = [(weights, vec![0.0])];
-    encoded_with("test", (axes, window), &[(cells, 1)], &weights, timing)
+    encoded_with(
+        "test",
+        (axes, window),
+        false,
+        &[(cells, 1)],
+        &weights,
+        timing,
+    )
 }
 
 fn encoded_with(
     problem: &'static str,
     (axes, window): (u8, u16),
+    target: bool,
     layers: &[(u16, u16)],
     weights: &[(Vec<f32>, Vec<f32>)],
     timing: Timing,
@@ -118,7 +132,7 @@ fn encoded_with(
         sensing: Sensing {
             axes,
             window,
-            target: false,
+            target,
             channels: [Channel::Error].into_iter().collect(),
             samples: if axes == 1 { 4 } else { window },
             error_limit: 10.0,

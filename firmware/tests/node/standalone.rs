@@ -16,6 +16,7 @@ use firmware::{
 };
 use place::{
     Conduct, Place,
+    aim::{Point, Schedule},
     conduct::Alone,
     record::{Calibration, RECORD, Sensor, Target, Tolerance},
 };
@@ -28,7 +29,7 @@ use crate::{
     chip::{Chip, Cut, next},
     rig::{
         self, Host, Rig, TIMING, encoded_manifest, large_policy, parsed, policy, policy_for,
-        policy_that_sees,
+        policy_that_aims, policy_that_sees,
     },
 };
 
@@ -188,11 +189,12 @@ fn answer(report: Report<'_>) -> Answer {
     }
 }
 
-/// What an agent does that is shown this, at these times.
+/// What an agent does that is shown this, at these times, and told that the field should be that.
 fn shown(
     blob: &[u8],
     times: &[Instant],
     reads: impl Fn(u8, Instant) -> Option<f32>,
+    aims: impl Fn(Instant) -> Option<f32>,
 ) -> Vec<Action> {
     parsed(blob, |policy: Policy| {
         let mut workspace = vec![0.0; policy.workspace_len()];
@@ -200,7 +202,9 @@ fn shown(
         let each = times.iter().map(|&at| {
             let cell = |channel: u8| reads(channel, at).unwrap() - 20.0;
             let seen = [0.0, cell(0), cell(1), cell(2), cell(3), 0.0];
-            let patch = Patch::line(&seen, &[], Span { first: 1, last: 4 });
+            let target: Vec<f32> =
+                aims(at).map_or(vec![], |aim| vec![0.0, aim, aim, aim, aim, 0.0]);
+            let patch = Patch::line(&seen, &target, Span { first: 1, last: 4 });
             agent.step(&patch, [0.5, 0.0], at.as_micros())
         });
         each.collect()
@@ -228,7 +232,47 @@ fn a_node_by_itself_does_at_each_period_what_an_agent_does_that_is_shown_the_sam
     for (k, time) in times.iter().enumerate() {
         assert_eq!((*time - began).as_micros(), 1_000 * k as u64);
     }
-    assert_eq!(actions, shown(&policy(), times, field));
+    assert_eq!(actions, shown(&policy(), times, field, |_| None));
+}
+
+/// 10 ms from 0 to 1, then from -0.5 to 0.5 in as many, and 5 more there.
+fn follows() -> Place {
+    let points = [(0, 0.0), (10, 1.0), (10, -0.5), (20, 0.5)];
+    let points = points.map(|(at_ms, value)| Point { at_ms, value });
+    Place {
+        target: Target::Schedule(Schedule {
+            repeat_ms: 25,
+            points: points.into_iter().collect(),
+        }),
+        ..place()
+    }
+}
+
+/// What the field should be in the step that is that many periods, of a millisecond, after the first.
+fn followed(step: u64) -> f32 {
+    let tenths = |step: u64| step as f32 / 10.0;
+    match step % 25 {
+        phase @ 0..10 => tenths(phase),
+        phase @ 10..20 => -0.5 + tenths(phase - 10),
+        _ => 0.5,
+    }
+}
+
+#[test]
+fn a_node_follows_its_schedule_as_an_agent_does_that_is_shown_the_same() {
+    let mut bench = Bench::<4, 4096>::new();
+    let began = bench.rig.live(async |host, _| {
+        host.upload(&policy_that_aims()).await;
+        configure(host, &follows()).await;
+        let began = Instant::now();
+        Timer::after(Duration::from_micros(99_500)).await;
+        began
+    });
+    let (actions, times) = bench.told(3);
+    assert_eq!(times.len(), 100);
+    let aims = |at: Instant| Some(followed((at - began).as_micros() / 1_000));
+    assert_eq!(actions, shown(&policy_that_aims(), times, field, aims));
+    assert!(actions.iter().all(|action| action.mode == Mode::Active));
 }
 
 #[test]

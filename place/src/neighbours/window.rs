@@ -9,10 +9,9 @@ use agent_core::message::Span;
 /// The cells of a window, row after row.
 type Cells = [Option<f32>; CELLS];
 
-/// Looks at the sensors' readings, in the order of the place's, and at what was heard: the window's field and
-/// target go to `field` and `target`, which have a cell more on each side, and the cells that are seen are
-/// returned, per axis. None if too little can be seen, or the slices are not a patch's.
-#[expect(clippy::too_many_arguments, reason = "what is read, what is written")]
+/// Looks at the sensors' readings, in the order of the place's, and at what was heard: the window's field goes
+/// to `field`, which has a cell more on each side, and the cells that are seen are returned, per axis. None if
+/// too little can be seen, or the slice is not a patch's.
 pub fn look(
     sight: &mut Sight,
     hearing: &Hearing,
@@ -21,7 +20,6 @@ pub fn look(
     now_us: u64,
     readings: &[Option<f32>; SENSORS],
     field: &mut [f32],
-    target: &mut [f32],
 ) -> Option<[Span; 2]> {
     let mounted = Mounted::of(place, grid);
     let (mut known, mut held) = ([None; CELLS], [None; CELLS]);
@@ -37,14 +35,6 @@ pub fn look(
     }
     fill(mounted, grid, &known, &held, field)?;
     spread(mounted, grid, field)?;
-    let side = usize::from(grid.side);
-    for row in 0..usize::from(grid.rows()) {
-        let to = grid.in_patch(row, 0);
-        let cells = target.get_mut(to..to + side)?;
-        for (column, value) in cells.iter_mut().enumerate() {
-            *value = place.target(row * side + column);
-        }
-    }
     let columns = span(mounted.columns())?;
     match grid.plane {
         true => Some([span(mounted.rows())?, columns]),
@@ -259,7 +249,7 @@ mod tests {
         /// The 16 cells of the window.
         fn sees(&mut self, now_us: u64, own: f32) -> Option<[f32; 16]> {
             let grid = Grid::of(&self.header.sensing);
-            let (mut field, mut target) = ([f32::NAN; 36], [0.0; 36]);
+            let mut field = [f32::NAN; 36];
             let all = readings(&[own]);
             let Self {
                 place,
@@ -267,22 +257,12 @@ mod tests {
                 hearing,
                 ..
             } = self;
-            let inside = look(
-                sight,
-                hearing,
-                place,
-                grid,
-                now_us,
-                &all,
-                &mut field,
-                &mut target,
-            )?;
+            let inside = look(sight, hearing, place, grid, now_us, &all, &mut field)?;
             assert_eq!(inside, [Span { first: 1, last: 4 }; 2]);
             let mut cells = [0.0; 16];
             for (k, cell) in cells.iter_mut().enumerate() {
                 let at = (k / 4 + 1) * 6 + k % 4 + 1;
                 *cell = field[at];
-                assert_eq!(target[at], 1.0);
             }
             Some(cells)
         }
@@ -329,7 +309,7 @@ mod tests {
     fn on_a_line_what_is_heard_stands_beside_what_is_read() {
         let mut node = Node::new((heard(), policy()));
         say(&mut node.hearing, [0.3, 0.0], 1, 1_000, 0.5);
-        let (mut field, mut target) = ([0.0; 6], [0.0; 6]);
+        let mut field = [0.0; 6];
         let grid = Grid::of(&node.header.sensing);
         // Cell 1 reads 30 degrees and cell 3 50.
         let all = readings(&[30.0, 50.0]);
@@ -341,11 +321,9 @@ mod tests {
             2_000,
             &all,
             &mut field,
-            &mut target,
         );
         assert_eq!(seen, Some([Span { first: 1, last: 4 }, Span::default()]));
         assert_eq!(field[1..5], [0.5, 1.0, 2.0, 3.0]);
-        assert_eq!(target[1..5], [1.0; 4]);
     }
 
     proptest! {
@@ -366,17 +344,15 @@ mod tests {
             for (k, values) in steps.iter().enumerate() {
                 let now_us = 70_000 * k as u64;
                 let all = readings(values);
-                let (mut field, mut target) = ([0.0; 6], [0.0; 6]);
-                let span = alone.look(&place, now_us, &all, &mut field, &mut target);
-                let (mut other, mut aim) = ([0.0; 6], [0.0; 6]);
+                let (mut field, mut other) = ([0.0; 6], [0.0; 6]);
+                let span = alone.look(&place, now_us, &all, &mut field);
                 let spans = look(
-                    &mut together, &hearing, &place, grid, now_us, &all, &mut other, &mut aim,
+                    &mut together, &hearing, &place, grid, now_us, &all, &mut other,
                 );
                 prop_assert_eq!(spans, span.map(|span| [span, Span::default()]));
                 if span.is_some() {
                     prop_assert_eq!(field[1..5].iter().map(|x| x.to_bits()).collect::<std::vec::Vec<_>>(),
                         other[1..5].iter().map(|x| x.to_bits()).collect::<std::vec::Vec<_>>());
-                    prop_assert_eq!(&target[1..5], &aim[1..5]);
                 }
             }
         }
