@@ -227,6 +227,9 @@ pub enum Command<'a> {
     },
     /// How do you get on at your place? Answered by [`Report::Conduct`].
     Conduct,
+    /// Hold the whole window at this from now on, or at what your place says again. It is forgotten at the next
+    /// start. Answered by [`Report::Conduct`], or by [`Report::Rejected`] with the reason.
+    Aim(Option<f32>),
 }
 
 /// Most bytes in one [`Command::PolicyChunk`].

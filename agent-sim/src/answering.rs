@@ -244,7 +244,7 @@ impl Group {
                     "it runs in its host's process, with the policy that the host was given";
                 line.answer(&Report::PolicyRefused { reason });
             }
-            Command::Configure { .. } | Command::Conduct => {
+            Command::Configure { .. } | Command::Conduct | Command::Aim(_) => {
                 let reason = "it runs in its host's process, and acts on what it is shown";
                 line.answer(&Report::Rejected { reason });
             }
@@ -400,6 +400,7 @@ mod tests {
             },
             Command::Restart,
             Command::Conduct,
+            Command::Aim(None),
         ];
         for (number, command) in (1..).zip(commands) {
             let said = answers(&mut agents, vec![(0, frame(number, &command))]);

@@ -291,6 +291,20 @@ fn a_person_configures_a_node_and_asks_how_it_gets_on() {
     assert!(taken && said.contains("node 3 at 0.25"), "{said}");
     let (_, said) = run(&["nodes".as_ref()]);
     assert!(said.contains("node 3 at 0.25"), "{said}");
+    assert!(said.contains("target 0.5,"), "{said}");
+    // Its power goes with each command, and the target with that.
+    let (taken, said) = run(&["target".as_ref(), "-0.7".as_ref()]);
+    assert!(
+        taken && said.contains("target -0.7 set over the link"),
+        "{said}"
+    );
+    let (taken, said) = run(&["target".as_ref(), "--as-placed".as_ref()]);
+    assert!(taken && said.contains("target 0.5,"), "{said}");
+    let (taken, said) = run(&["target".as_ref(), "1.1".as_ref()]);
+    assert!(
+        !taken && said.contains("outside what the field can be"),
+        "{said}"
+    );
     let (fed, said) = run(&["configure".as_ref(), "--fed".as_ref()]);
     assert!(fed && said.contains("fed by its host"), "{said}");
 }

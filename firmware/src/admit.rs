@@ -170,6 +170,8 @@ pub enum Refusal {
     PlaceRevokes,
     /// A place came before any policy.
     NoPolicy,
+    /// The node acts on what a host shows it, and was told what the field should be.
+    NoPlace,
     /// The image cannot act by itself.
     NoStation,
 }
@@ -227,6 +229,7 @@ impl fmt::Display for Refusal {
             Self::PlaceRevokes => {
                 f.write_str("a place's manifest revokes no key: revoke it with a policy's")
             }
+            Self::NoPlace => f.write_str("the node has no place: configure it first"),
             Self::NoPolicy => {
                 f.write_str("the node has no policy that the place could be for: flash one first")
             }

@@ -348,22 +348,19 @@ impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, '_, D, A, N> {
                         signature,
                     };
                     self.brace(&policy, R::STALL);
-                    match self.configure(offer, &policy, places.as_deref_mut()) {
-                        Ok(()) => {
-                            state = AgentState::new();
-                            blind = None;
-                            self.pulse.actuator.apply(&Action::none(state.mode()));
-                            self.conduct(&mut sentence, &mut said)
-                        }
-                        Err(refusal) => {
-                            log!(warn, "place refused: {}", refusal);
-                            Report::Rejected {
-                                reason: sentence.of(refusal),
-                            }
-                        }
+                    let taken = self.configure(offer, &policy, places.as_deref_mut());
+                    if taken.is_ok() {
+                        state = AgentState::new();
+                        blind = None;
+                        self.pulse.actuator.apply(&Action::none(state.mode()));
                     }
+                    self.conduct(taken, &mut sentence, &mut said)
                 }
-                (Command::Conduct, _) => self.conduct(&mut sentence, &mut said),
+                (Command::Aim(told), _) => {
+                    let taken = self.aim_at(told);
+                    self.conduct(taken, &mut sentence, &mut said)
+                }
+                (Command::Conduct, _) => self.conduct(Ok(()), &mut sentence, &mut said),
                 (Command::Restart, _) => {
                     self.pulse.actuator.apply(&Action::none(Mode::FailedSafe));
                     (self.restart)()
@@ -467,11 +464,29 @@ impl<D: Watchdog, A: Actuator, N: Sensors> Node<'_, '_, D, A, N> {
         Ok(())
     }
 
-    /// How the node gets on at its place.
-    fn conduct<'r>(&self, sentence: &'r mut Sentence, said: &'r mut [u8; CONDUCT]) -> Report<'r> {
-        if N::CHANNELS == 0 {
+    /// Holds the whole window at this from now on, or at what the node's place says.
+    fn aim_at(&mut self, told: Option<f32>) -> Result<(), Refusal> {
+        match (self.pulse.standing(), self.misplaced) {
+            (Some(standing), _) => standing.aim_at(told).map_err(Refusal::Place),
+            (None, misplaced) => Err(misplaced.unwrap_or(Refusal::NoPlace)),
+        }
+    }
+
+    /// How the node gets on at its place, if it has done what it was told.
+    fn conduct<'r>(
+        &self,
+        done: Result<(), Refusal>,
+        sentence: &'r mut Sentence,
+        said: &'r mut [u8; CONDUCT],
+    ) -> Report<'r> {
+        let done = match N::CHANNELS {
+            0 => Err(Refusal::NoStation),
+            _ => done,
+        };
+        if let Err(refusal) = done {
+            log!(warn, "not done: {}", refusal);
             return Report::Rejected {
-                reason: sentence.of(Refusal::NoStation),
+                reason: sentence.of(refusal),
             };
         }
         let conduct = match (&self.pulse.standing, self.misplaced) {

@@ -15,7 +15,8 @@ use agent_core::{
 };
 use embassy_time::{Duration, Instant, with_deadline};
 use place::{
-    Place, Sight,
+    Fault, Place, Sight,
+    aim::Aim,
     conduct::{Alone, Timing},
     neighbours::{grid::Grid, window},
     record::{CELLS, SENSORS},
@@ -40,6 +41,8 @@ pub(crate) struct Standing {
     grid: Grid,
     /// When it took the place: its schedule counts from here.
     since: Instant,
+    /// What it was told that the field should be, whatever the place says.
+    told: Option<f32>,
     sight: Sight,
     state: AgentState,
     action: Action,
@@ -61,6 +64,7 @@ impl Standing {
             counter,
             grid: Grid::of(&policy.header().sensing),
             since: now,
+            told: None,
             sight: Sight::new(),
             action: Action::none(state.mode()),
             state,
@@ -83,6 +87,27 @@ impl Standing {
         self.sight = Sight::new();
         self.state = AgentState::new();
         self.action = Action::none(self.state.mode());
+    }
+
+    /// Holds the whole window at this from now on, or at what the place says.
+    #[inline(never)]
+    pub fn aim_at(&mut self, told: Option<f32>) -> Result<(), Fault> {
+        if let Some(value) = told {
+            self.place.may_aim(value)?;
+        }
+        self.told = told;
+        Ok(())
+    }
+
+    /// What the field should be at this time.
+    fn aim(&self, now: Instant) -> Aim<'_> {
+        match self.told {
+            Some(value) => Aim::Same(value),
+            None => {
+                let passed = now.saturating_duration_since(self.since);
+                self.place.aim(passed.as_micros())
+            }
+        }
     }
 
     /// Whether the last action was the policy's own.
@@ -180,9 +205,7 @@ impl Standing {
         };
         let shown: &[f32] = match sensing.target {
             true => {
-                let passed = began.saturating_duration_since(self.since);
-                let aim = self.place.aim(passed.as_micros());
-                aim.fill(grid, target);
+                self.aim(began).fill(grid, target);
                 target
             }
             false => &[],
@@ -232,12 +255,15 @@ impl Standing {
 
     /// How the node gets on.
     pub fn conduct(&self, air: Option<&Air>) -> Alone {
+        let aim = self.aim(Instant::now());
         Alone {
             node: self.place.node,
             position: self.place.position,
             counter: self.counter,
             mode: self.action.mode,
             force: self.action.force,
+            target: aim.cell(self.grid.own()),
+            told: self.told.is_some(),
             blind: self.sight.blind(),
             doubts: self.sight.doubts(),
             timing: self.timing,

@@ -436,6 +436,15 @@ impl Session {
         conduct(self.ask(&configure, patience)?, "a place")
     }
 
+    /// Has the node hold its whole window at this from now on, or at what its place says.
+    pub fn aim_at(
+        &mut self,
+        target: Option<f32>,
+        patience: Duration,
+    ) -> Result<NodeConduct, SessionError> {
+        conduct(self.ask(&Command::Aim(target), patience)?, "a target")
+    }
+
     /// Uploads a policy and arms the node with it. `progress` is told how many bytes have arrived.
     pub fn upload(
         &mut self,

@@ -35,6 +35,10 @@ pub struct Alone {
     pub mode: Mode,
     /// and that action's force.
     pub force: f32,
+    /// What the field should be in its own cell now; 0 of a policy that is shown no target.
+    pub target: f32,
+    /// Whether it was told so over its link, and not by its place.
+    pub told: bool,
     /// The sensors whose last reading was not taken, a bit each in the order of their cells.
     pub blind: u16,
     /// How often readings were not taken.
@@ -95,6 +99,8 @@ mod tests {
             counter: u64::MAX,
             mode: Mode::FailedSafe,
             force: 0.1,
+            target: 0.1,
+            told: true,
             blind: u16::MAX,
             doubts: Doubts {
                 missing: most,

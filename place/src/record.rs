@@ -327,6 +327,17 @@ impl Place {
             Target::Schedule(schedule) => Aim::Same(schedule.value(passed_us)),
         }
     }
+
+    /// Whether a node here may be told that the field should be this, whatever the place says.
+    pub fn may_aim(&self, value: f32) -> Result<(), Fault> {
+        let Tolerance { least, most, .. } = self.tolerance;
+        match self.target {
+            Target::None => Err(Fault::TargetUnasked),
+            _ if !value.is_finite() => Err(Fault::Target),
+            _ if !(least..=most).contains(&value) => Err(Fault::TargetImplausible),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Neighbours {
@@ -452,6 +463,8 @@ pub enum Fault {
     TargetMissing,
     /// The policy cannot be shown a target.
     TargetUnasked,
+    /// The target is nothing that the field can be.
+    TargetImplausible,
     /// The target has another length than the window.
     Profile {
         /// Its values.
@@ -566,6 +579,9 @@ impl fmt::Display for Fault {
             Self::TargetMissing => f.write_str("the policy holds the field at a target: give one"),
             Self::TargetUnasked => {
                 f.write_str("the policy holds the field at zero: leave the target out")
+            }
+            Self::TargetImplausible => {
+                f.write_str("the target is outside what the field can be here")
             }
             Self::Profile { values, window } => write!(
                 f,
@@ -779,6 +795,19 @@ pub(crate) mod tests {
         let mut aimless = policy();
         aimless.sensing.target = false;
         assert_eq!(sound.fits(&aimless, BOARD), Err(Fault::TargetUnasked));
+    }
+
+    #[test]
+    fn a_node_may_be_told_what_the_field_can_be_where_its_policy_has_a_target() {
+        assert_eq!(place().may_aim(-5.0), Ok(()));
+        assert_eq!(place().may_aim(5.1), Err(Fault::TargetImplausible));
+        assert_eq!(place().may_aim(f32::NAN), Err(Fault::Target));
+        assert_eq!(place().may_aim(f32::INFINITY), Err(Fault::Target));
+        let aimless = Place {
+            target: Target::None,
+            ..place()
+        };
+        assert_eq!(aimless.may_aim(0.0), Err(Fault::TargetUnasked));
     }
 
     #[test]

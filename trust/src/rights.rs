@@ -11,7 +11,7 @@ pub struct Rights(u8);
 impl Rights {
     /// None.
     pub const NONE: Self = Self(0);
-    /// Show it the field and have its agent act.
+    /// Show it the field and have its agent act; say what the field should be.
     pub const OBSERVE: Self = Self(1);
     /// Give it policies and a place.
     pub const FLASH: Self = Self(2);
@@ -57,7 +57,7 @@ impl Rights {
             Command::Hello | Command::Status | Command::Conduct | Command::Open { .. } => {
                 Self::NONE
             }
-            Command::Reset | Command::Observe(_) => Self::OBSERVE,
+            Command::Reset | Command::Observe(_) | Command::Aim(_) => Self::OBSERVE,
             Command::PolicyBegin { .. }
             | Command::PolicyChunk { .. }
             | Command::PolicyCommit

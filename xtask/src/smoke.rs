@@ -252,6 +252,14 @@ const COMMANDS: &[(&str, Smoke)] = &[
         Stage("tests: by_itself"),
     ),
     (
+        "agent-sim target 0.7 --link serial=/dev/ttyACM0",
+        Stage("tests: by_itself"),
+    ),
+    (
+        "agent-sim target --as-placed --link serial=/dev/ttyACM0",
+        Stage("tests: by_itself"),
+    ),
+    (
         "agent-sim configure --fed --link serial=/dev/ttyACM0",
         Stage("tests: by_itself"),
     ),

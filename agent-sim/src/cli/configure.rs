@@ -2,9 +2,7 @@
 
 use super::nodes;
 use super::place_file::{self, PlaceFile};
-use super::print;
 use super::rig_args::RigArgs;
-use crate::table::table;
 use anyhow::bail;
 use clap::Args;
 use node_link::NodeConduct;
@@ -34,27 +32,21 @@ pub fn configure(args: &ConfigureArgs) -> anyhow::Result<()> {
             rig.len()
         );
     }
-    let statuses = rig.statuses();
-    let mut rows = vec![["node", "at its place"].map(String::from).to_vec()];
-    let mut refused = 0;
-    for (index, status) in statuses.iter().enumerate() {
+    let give = |index: usize| {
         let bytes = match places.get(index) {
             Some(PlaceFile { place, .. }) => place.encode(&mut [0; RECORD])?.to_vec(),
             None => Vec::new(),
         };
         let problem = places.get(index).map_or("", |file| &file.problem);
         let offer = args.rig.place_offer(&bytes, problem)?;
-        let said = status.as_ref().map(|_| rig.configure(index, &offer));
-        let taken = match said {
-            Some(Ok(NodeConduct::Alone(_))) => !args.fed,
-            Some(Ok(NodeConduct::Fed)) => args.fed,
-            _ => false,
-        };
-        refused += usize::from(!taken);
-        let words = said.map_or("no answer".to_owned(), |said| nodes::in_words(&said));
-        rows.push(vec![rig.node(index).name.clone(), words]);
-    }
-    print(&table(&rows))?;
+        Ok(rig.configure(index, &offer))
+    };
+    let is_taken = |conduct: &NodeConduct| match conduct {
+        NodeConduct::Alone(_) => !args.fed,
+        NodeConduct::Fed => args.fed,
+        NodeConduct::Refused(_) => false,
+    };
+    let refused = nodes::tell_all(&rig, give, is_taken)?;
     match refused {
         0 => Ok(()),
         _ => bail!("{refused} of {} boards did not take their place", rig.len()),

@@ -28,6 +28,7 @@ mod run;
 mod scenario_args;
 mod sweep;
 mod tape;
+mod target;
 mod tune;
 
 pub use eval::{EvalArgs, eval};
@@ -168,6 +169,13 @@ Examples:
   agent-sim configure --fed --link serial=/dev/ttyACM0                        act on what a host shows again
 What stands in the file: docs/deploy.md.")]
     Configure(configure::ConfigureArgs),
+    /// Say what the field should be where boards sense and act by themselves, until they start again
+    #[command(after_help = "\
+Examples:
+  agent-sim target 0.7 --link serial=/dev/ttyACM0
+  agent-sim target 0.7 --link serial=/dev/ttyACM0 --link-key operator.key    to a node that obeys nobody else
+  agent-sim target --as-placed --link serial=/dev/ttyACM0                    what its place says again")]
+    Target(target::TargetArgs),
     /// How boards are: policy slots, resets, watchdog bites, frames
     #[command(after_help = "Example:\n  agent-sim nodes --link serial=/dev/ttyACM0")]
     Nodes(nodes::NodesArgs),
@@ -253,6 +261,7 @@ fn carry_out(command: Option<Command>, problems: &Problems) -> anyhow::Result<()
         Some(Command::Agents(args)) => agents::agents(&args, problems),
         Some(Command::Flash(args)) => nodes::flash(&args),
         Some(Command::Configure(args)) => configure::configure(&args),
+        Some(Command::Target(args)) => target::target(&args),
         Some(Command::Nodes(args)) => nodes::nodes(&args),
         Some(Command::Key(args)) => key::key(&args),
         Some(Command::Sign(args)) => key::sign(&args),

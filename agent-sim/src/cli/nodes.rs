@@ -89,6 +89,25 @@ pub(super) fn start(args: &RigArgs, payload: Option<Payload>) -> anyhow::Result<
     args.start(&boards, start)
 }
 
+/// Tells each board that answers something about its place and shows what it says to that: how many have not
+/// done it.
+pub(super) fn tell_all(
+    rig: &Rig,
+    tell: impl Fn(usize) -> anyhow::Result<Result<NodeConduct, SessionError>>,
+    is_done: impl Fn(&NodeConduct) -> bool,
+) -> anyhow::Result<usize> {
+    let mut rows = vec![["node", "at its place"].map(String::from).to_vec()];
+    let mut undone = 0;
+    for (index, status) in rig.statuses().iter().enumerate() {
+        let said = status.as_ref().map(|_| tell(index)).transpose()?;
+        undone += usize::from(!matches!(&said, Some(Ok(conduct)) if is_done(conduct)));
+        let words = said.map_or("no answer".to_owned(), |said| in_words(&said));
+        rows.push(vec![rig.node(index).name.clone(), words]);
+    }
+    print(&table(&rows))?;
+    Ok(undone)
+}
+
 /// How boards say they are.
 pub fn status_rows(rig: &Rig) -> Vec<Vec<String>> {
     rows(rig, &rig.statuses())
@@ -216,6 +235,7 @@ pub(super) fn in_words(conduct: &Result<NodeConduct, SessionError>) -> String {
         frozen,
     } = alone.doubts;
     let at = in_position(alone.position);
+    let told = if alone.told { " set over the link" } else { "" };
     let heard = alone.heard.map_or(String::new(), |heard| {
         let Heard {
             deaf,
@@ -236,12 +256,13 @@ pub(super) fn in_words(conduct: &Result<NodeConduct, SessionError>) -> String {
         )
     });
     format!(
-        "node {} at {at}, {}, force {}, {steps} steps of {period_us} µs up to {jitter_us} late and \
+        "node {} at {at}, {}, force {}, target {}{told}, {steps} steps of {period_us} µs up to {jitter_us} late and \
          {longest_us} long, {overruns} left out, {} blind now, readings missing {missing}, out of range \
          {out_of_range}, implausible {implausible}, frozen {frozen}{heard}",
         alone.node,
         mode(alone.mode),
         alone.force,
+        alone.target,
         alone.blind.count_ones(),
     )
 }

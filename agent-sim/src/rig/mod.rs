@@ -430,6 +430,11 @@ impl Rig {
         self.node(index).configure(offer)
     }
 
+    /// Has a board hold its window at this, or at what its place says.
+    pub fn aim_at(&self, index: usize, target: Option<f32>) -> Result<NodeConduct, SessionError> {
+        self.node(index).aim_at(target)
+    }
+
     /// The largest share of its stack that each board which answers has used.
     pub fn stack_shares(&self) -> Vec<f64> {
         let shares = self.statuses().into_iter().flatten().map(|status| {

@@ -652,6 +652,11 @@ impl Node {
         self.ask(|session, patience| session.configure(offer, patience))
     }
 
+    /// Has the node hold its window at this, or at what its place says.
+    pub(super) fn aim_at(&mut self, target: Option<f32>) -> Result<NodeConduct, SessionError> {
+        self.ask(|session, patience| session.aim_at(target, patience))
+    }
+
     /// What its line has carried.
     pub fn line(&self) -> Option<LinkCounters> {
         self.session.as_ref().map(|session| *session.counters())

@@ -2,7 +2,7 @@
 
 use agent_core::policy::Policy;
 use embassy_time::Instant;
-use place::conduct::Alone;
+use place::{Fault, conduct::Alone};
 
 use crate::{
     air::Air,
@@ -18,6 +18,10 @@ impl Standing {
     }
 
     pub fn reset(&mut self) {
+        match *self {}
+    }
+
+    pub fn aim_at(&mut self, _: Option<f32>) -> Result<(), Fault> {
         match *self {}
     }
 

@@ -21,7 +21,7 @@ use place::{
     record::{Calibration, RECORD, Sensor, Target, Tolerance},
 };
 use trust::{
-    KeyId, Manifest,
+    KeyId, Manifest, Rights,
     manifest::{SIGNED, Subject, signed_bytes},
 };
 
@@ -31,6 +31,7 @@ use crate::{
         self, Host, Rig, TIMING, encoded_manifest, large_policy, parsed, policy, policy_for,
         policy_that_aims, policy_that_sees,
     },
+    trust::{LINK, open},
 };
 
 /// What a channel reads when, if anything.
@@ -258,21 +259,161 @@ fn followed(step: u64) -> f32 {
     }
 }
 
+async fn aim(host: &Host<'_>, target: Option<f32>) -> Answer {
+    host.ask(Command::Aim(target), answer).await
+}
+
+/// What a node said that it aims at, and whether it was told to.
+fn aims(answer: Answer) -> (f32, bool) {
+    match answer {
+        Answer::Alone(alone) => (alone.target, alone.told),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
-fn a_node_follows_its_schedule_as_an_agent_does_that_is_shown_the_same() {
+fn a_node_follows_its_schedule_and_what_it_is_told_as_an_agent_does_that_is_shown_the_same() {
     let mut bench = Bench::<4, 4096>::new();
     let began = bench.rig.live(async |host, _| {
         host.upload(&policy_that_aims()).await;
-        configure(host, &follows()).await;
+        let first = configure(host, &follows()).await;
+        assert_eq!(aims(first), (0.0, false));
         let began = Instant::now();
-        Timer::after(Duration::from_micros(99_500)).await;
+        Timer::after(Duration::from_micros(7_500)).await;
+        let (now, told) = aims(conduct(host).await);
+        assert!((now - 0.75).abs() < 1e-6 && !told, "{now}");
+        // Between steps 32 and 33, and between 57 and 58.
+        Timer::after(Duration::from_micros(25_000)).await;
+        assert_eq!(aims(aim(host, Some(0.7)).await), (0.7, true));
+        Timer::after(Duration::from_micros(25_000)).await;
+        assert_eq!(aims(conduct(host).await), (0.7, true));
+        let (now, told) = aims(aim(host, None).await);
+        assert!((now - 0.75).abs() < 1e-6 && !told, "{now}");
+        Timer::after(Duration::from_micros(42_000)).await;
         began
     });
     let (actions, times) = bench.told(3);
     assert_eq!(times.len(), 100);
-    let aims = |at: Instant| Some(followed((at - began).as_micros() / 1_000));
+    let step = |at: Instant| (at - began).as_micros() / 1_000;
+    let aims = |at: Instant| match step(at) {
+        33..58 => Some(0.7),
+        step => Some(followed(step)),
+    };
     assert_eq!(actions, shown(&policy_that_aims(), times, field, aims));
     assert!(actions.iter().all(|action| action.mode == Mode::Active));
+}
+
+#[test]
+fn what_a_node_was_told_to_aim_at_ends_with_its_place_and_with_its_power() {
+    let mut bench = Bench::<4, 4096>::new();
+    bench.rig.live(async |host, _| {
+        host.upload(&policy_that_aims()).await;
+        configure(host, &follows()).await;
+        aim(host, Some(0.7)).await;
+        // Its agent forgets what it did, not what it is to do.
+        host.ask(Command::Reset, rig::hello).await;
+        assert_eq!(aims(conduct(host).await), (0.7, true));
+        assert_eq!(aims(configure(host, &follows()).await), (0.0, false));
+        aim(host, Some(0.7)).await;
+    });
+    let before = bench.rig.hardware.actuator.0.len();
+    bench.rig.live(async |host, _| {
+        Timer::after(Duration::from_micros(30_500)).await;
+        assert!(!aims(conduct(host).await).1);
+    });
+    // Its schedule has begun again too: its actuator is stopped at the start, and then there is a step each.
+    let (actions, times) = bench.told(before + 1);
+    let (actions, times) = (&actions[..30], &times[..30]);
+    let aims = |at: Instant| Some(followed((at - times[0]).as_micros() / 1_000));
+    assert_eq!(actions, shown(&policy_that_aims(), times, field, aims));
+}
+
+#[test]
+fn a_target_that_is_none_here_is_refused_by_name_and_the_one_before_stays() {
+    let mut bench = Bench::<4, 4096>::new();
+    let refusal = async |host: &Host<'_>, target| aim(host, Some(target)).await.reason();
+    bench.rig.live(async |host, _| {
+        assert!(refusal(host, 0.5).await.contains("no place"));
+        host.upload(&policy_that_aims()).await;
+        assert!(refusal(host, 0.5).await.contains("no place"));
+        let without = aim(host, None).await.reason();
+        assert!(without.contains("no place"), "{without}");
+        configure(host, &follows()).await;
+        aim(host, Some(0.5)).await;
+        for wrong in [f32::NAN, f32::INFINITY] {
+            assert!(refusal(host, wrong).await.contains("not a number"));
+        }
+        // The place says from -4 to 4.
+        let beyond = refusal(host, 4.1).await;
+        assert!(beyond.contains("outside what the field can be"), "{beyond}");
+        assert_eq!(aims(conduct(host).await), (0.5, true));
+        // Another policy, which is shown no target, and for which the place is none.
+        host.upload(&policy()).await;
+        assert!(refusal(host, 0.5).await.contains("leave the target out"));
+        assert!(
+            configure(host, &follows())
+                .await
+                .reason()
+                .contains("leave the target out")
+        );
+        configure(host, &place()).await;
+        assert!(refusal(host, 0.0).await.contains("leave the target out"));
+        assert_eq!(aims(conduct(host).await), (0.0, false));
+        let fed = give(host, &[], &unsigned(&[], "test"), &[]).await;
+        assert_eq!(fed, Answer::Fed);
+        assert!(refusal(host, 0.5).await.contains("no place"));
+    });
+    rig::with_node(async |host| {
+        assert!(refusal(host, 0.5).await.contains("standalone"));
+    });
+}
+
+#[test]
+fn a_target_that_comes_twice_is_taken_once() {
+    let mut bench = Bench::<4, 4096>::new();
+    bench.rig.live(async |host, _| {
+        host.upload(&policy_that_aims()).await;
+        configure(host, &follows()).await;
+        let say = async |number, target| {
+            host.send(number, &Command::Aim(Some(target))).await;
+            host.receive(|answered, report| {
+                assert_eq!(answered, number);
+                aims(answer(report))
+            })
+            .await
+        };
+        assert_eq!(say(1_000, 0.7).await, (0.7, true));
+        assert_eq!(say(1_001, 0.1).await, (0.1, true));
+        // Answered as before, whatever it says now; older ones not at all.
+        assert_eq!(say(1_001, 0.3).await, (0.1, true));
+        host.send(1_000, &Command::Aim(Some(0.7))).await;
+        assert_eq!(say(1_002, 0.1).await, (0.1, true));
+        host.send(1_003, &Command::Status).await;
+        let counters = host.receive(|_, report| match report {
+            Report::Status(status) => status.counters,
+            other => panic!("{other:?}"),
+        });
+        let counters = counters.await;
+        assert_eq!((counters.repeated, counters.stale), (1, 1));
+    });
+}
+
+#[test]
+fn a_node_with_a_key_is_told_what_to_aim_at_by_whoever_may_show_it_the_field() {
+    let mut bench = Bench::<4, 4096>::new();
+    bench.rig.hardware.keys.link = Some(LINK);
+    bench.rig.live(async |host, _| {
+        open(host, Rights::FLASH).await;
+        host.upload(&policy_that_aims()).await;
+        configure(host, &follows()).await;
+        assert!(aim(host, Some(0.7)).await.reason().contains("right"));
+        *host.session.borrow_mut() = None;
+        assert!(aim(host, Some(0.7)).await.reason().contains("have a key"));
+        assert!(aim(host, None).await.reason().contains("have a key"));
+        assert!(!aims(conduct(host).await).1);
+        open(host, Rights::OBSERVE).await;
+        assert_eq!(aims(aim(host, Some(0.7)).await), (0.7, true));
+    });
 }
 
 #[test]

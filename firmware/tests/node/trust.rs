@@ -18,7 +18,7 @@ use crate::{
 
 const FIELD: [f32; 6] = [0.0, 0.5, 0.5, 0.5, 0.5, 0.0];
 const FLEET: &str = "plant seven";
-const LINK: LinkKey = LinkKey::new([5; 32]);
+pub const LINK: LinkKey = LinkKey::new([5; 32]);
 
 fn pair(seed: u8) -> KeyPair {
     KeyPair::from_seed(Seed::new([seed; 32]))
@@ -499,7 +499,7 @@ fn keyed_rig() -> Rig<4, 4096> {
 }
 
 /// Begins a session with a key of these rights.
-async fn open(host: &Host<'_>, rights: Rights) {
+pub async fn open(host: &Host<'_>, rights: Rights) {
     *host.session.borrow_mut() = None;
     let nonce = [9; 16];
     let grant = LINK.grant(rights);
