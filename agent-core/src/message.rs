@@ -815,6 +815,18 @@ mod tests {
         assert_eq!(&decoded[..length], plain);
     }
 
+    #[test]
+    fn the_wire_bytes_of_a_target_are_fixed() {
+        // Protocol 5, number 1, variant 12, one that is there, 0.7; or none.
+        let told = [5, 1, 12, 1, 0x33, 0x33, 0x33, 0x3f];
+        for (target, bytes) in [(Some(0.7), &told[..]), (None, &[5, 1, 12, 0])] {
+            let mut buffer = [0; 64];
+            let frame = encode_frame(1, &Command::Aim(target), &mut buffer).unwrap();
+            let length = cobs::decode_in_place(frame).unwrap();
+            assert_eq!(&frame[..length - 4], bytes);
+        }
+    }
+
     /// Any function of number and bytes will do here.
     struct Sum(u8);
 
