@@ -39,7 +39,8 @@ struct File {
 #[serde(untagged)]
 enum Stands {
     Line(f64),
-    Plane([f64; 2]),
+    /// Of any length: of an array that is too long for its type nobody would hear.
+    Plane(Vec<f64>),
 }
 
 /// What the field should be.
@@ -232,13 +233,16 @@ fn said(path: &Path, text: &str) -> Result<PlaceFile, BadFile> {
     let frozen_us = borne
         .frozen_for
         .map(|seconds| micros(seconds, "frozen_for"));
+    let position = match file.position.get_ref() {
+        Stands::Line(x) => [*x, 0.0],
+        Stands::Plane(position) => *<&[f64; 2]>::try_from(position.as_slice()).map_err(|_| {
+            let what = "a position is a number, or in the plane a list of two";
+            wrong(file.position.span(), what.to_owned())
+        })?,
+    };
     let place = Place {
         node: *file.node.get_ref(),
-        position: match *file.position.get_ref() {
-            Stands::Line(x) => [x, 0.0],
-            Stands::Plane(position) => position,
-        }
-        .map(|x| x as f32),
+        position: position.map(|x| x as f32),
         second: file
             .second
             .as_ref()
@@ -485,6 +489,8 @@ stale_after = 0.02
             nowhere.starts_with("node.toml:3: the position"),
             "{nowhere}"
         );
+        let deep = refused("position = 0.25", "position = [0.25, 0.5, 0.75]");
+        assert!(deep.starts_with("node.toml:3: a position"), "{deep}");
         let twice = refused("cell = 2", "cell = 5");
         assert!(
             twice.starts_with("node.toml:13: cell 5 is read twice"),
