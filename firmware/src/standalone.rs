@@ -46,8 +46,11 @@ pub(crate) struct Standing {
     sight: Sight,
     state: AgentState,
     action: Action,
-    /// When the next step is due.
+    /// When the next step is due, how many were due before it, and how many of those were made: what
+    /// [`Timing`] counts ends after some weeks.
     due: Instant,
+    turn: u64,
+    made: u64,
     timing: Timing,
     /// Whether what it hears is what its place says.
     listens: bool,
@@ -69,6 +72,8 @@ impl Standing {
             action: Action::none(state.mode()),
             state,
             due: now,
+            turn: 0,
+            made: 0,
             timing: Timing {
                 period_us: place.period_us(policy.header()).unwrap_or(u32::MAX),
                 ..Timing::default()
@@ -145,8 +150,8 @@ impl Standing {
     /// something in.
     #[inline(never)]
     fn say(&self, policy: &Policy, began: Instant, air: &Air) -> Option<()> {
-        let every = u32::from(self.place.neighbours?.every);
-        if self.timing.steps.checked_rem(every)? != 0 {
+        let every = u64::from(self.place.neighbours?.every);
+        if self.made.checked_rem(every)? != 0 {
             return None;
         }
         let header = policy.header();
@@ -225,8 +230,7 @@ impl Standing {
 
     /// The time by the policy's clock, which goes on by its period from one step that is due to the next.
     fn policy_us(&self, policy: &Policy) -> u64 {
-        let due = u64::from(self.timing.steps) + u64::from(self.timing.overruns) + 1;
-        due * u64::from(policy.header().timing.period_us)
+        (self.turn + 1).saturating_mul(policy.header().timing.period_us.into())
     }
 
     /// Takes note of a step that was due, began and ended then, and of when the next one is due.
@@ -243,14 +247,16 @@ impl Standing {
             let passed = to.saturating_duration_since(from).as_micros();
             u32::try_from(passed).unwrap_or(u32::MAX)
         };
-        *steps = steps.saturating_add(1);
+        self.made += 1;
+        *steps = u32::try_from(self.made).unwrap_or(u32::MAX);
         *jitter_us = (*jitter_us).max(micros(self.due, began));
         *latency_us = micros(began, ended);
         *longest_us = (*longest_us).max(*latency_us);
         let passed = micros(self.due, ended) / (*period_us).max(1);
         *overruns = overruns.saturating_add(passed);
-        let next = u64::from(passed).saturating_add(1) * u64::from(*period_us);
-        self.due += Duration::from_micros(next);
+        let turns = u64::from(passed) + 1;
+        self.turn += turns;
+        self.due += Duration::from_micros(turns * u64::from(*period_us));
     }
 
     /// How the node gets on.
