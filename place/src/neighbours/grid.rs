@@ -130,7 +130,8 @@ impl Mounted {
     }
 }
 
-fn bit(at: u16) -> u64 {
+/// The bit of a cell, a row or a column; none of one that there is no room for.
+pub(super) fn bit(at: u16) -> u64 {
     1u64.checked_shl(at.into()).unwrap_or(0)
 }
 

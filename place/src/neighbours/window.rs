@@ -1,6 +1,6 @@
 //! A patch from what a node reads itself and what its neighbours say.
 
-use super::grid::{Grid, Mounted};
+use super::grid::{Grid, Mounted, bit};
 use super::hearing::Hearing;
 use crate::record::{CELLS, Place, SENSORS};
 use crate::sight::Sight;
@@ -84,8 +84,8 @@ fn put(cells: &mut Cells, at: usize, value: Option<f32>) {
     }
 }
 
-/// Writes the cells that somebody measures in; those that are missing lie between the nearest others of
-/// their row that are not, or of their column, or are what they last were.
+/// Writes the cells that somebody measures in; those that are missing lie on a [`line`], or are what they
+/// last were.
 fn fill(
     mounted: Mounted,
     grid: Grid,
@@ -93,17 +93,23 @@ fn fill(
     held: &Cells,
     field: &mut [f32],
 ) -> Option<()> {
-    let side = usize::from(grid.side);
+    let value = |cell: u16| *known.get(usize::from(cell))?;
+    let is_known = |cell: &u16| value(*cell).is_some();
+    let bits = (0..grid.cells())
+        .filter(is_known)
+        .fold(0, |all, cell| all | bit(cell));
     for row in mounted.rows() {
         for column in mounted.columns() {
-            let at = row * side + column;
-            let value = match known.get(at)? {
-                Some(value) => *value,
+            let at = row * usize::from(grid.side) + column;
+            let cell = at as u16;
+            let value = match value(cell) {
+                Some(value) => value,
                 None => {
                     let last = (*held.get(at)?)?;
-                    let along = between(known, (row * side, 1), column, side);
-                    let across = || between(known, (column, side), row, grid.rows().into());
-                    along.or_else(across).unwrap_or(last)
+                    match line(grid, bits, cell) {
+                        Some(line) => line.between(value(line.from)?, value(line.to)?),
+                        None => last,
+                    }
                 }
             };
             *field.get_mut(grid.in_patch(row, column))? = value;
@@ -112,15 +118,47 @@ fn fill(
     Some(())
 }
 
-/// The value on the line from the nearest that is known before to the nearest after, of so many cells, of which
-/// the first is there and the next that much further.
+/// Where a cell that nobody reads lies between two that are read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Line {
+    /// The nearest one before it,
+    pub from: u16,
+    /// and behind it.
+    pub to: u16,
+    /// How far it is from the one to the other.
+    pub share: f32,
+}
+
+impl Line {
+    /// What is there, of values at the ends.
+    pub fn between(self, low: f32, high: f32) -> f32 {
+        low + (high - low) * self.share
+    }
+}
+
+/// The line that makes up for a cell, of those whose value is known, a bit each: of its row, or else of its
+/// column. None at the rim of what is known, where the last that was known is held.
 #[inline(never)]
-fn between(known: &Cells, (first, stride): (usize, usize), at: usize, cells: usize) -> Option<f32> {
-    let near = |k: usize| Some((k, (*known.get(first + stride * k)?)?));
-    let (from, low) = (0..at).rev().find_map(near)?;
-    let (to, high) = (at + 1..cells).find_map(near)?;
-    let share = (at - from) as f32 / (to - from) as f32;
-    Some(low + (high - low) * share)
+pub fn line(grid: Grid, known: u64, cell: u16) -> Option<Line> {
+    let side = grid.side.max(1);
+    let (row, column) = (cell / side, cell % side);
+    let along = between(known, (row * side, 1), column, grid.side);
+    along.or_else(|| between(known, (column, side), row, grid.rows()))
+}
+
+/// The line from the nearest cell that is known before to the nearest after, of so many, of which the first
+/// is there and the next that much further.
+#[inline(never)]
+fn between(known: u64, (first, stride): (u16, u16), at: u16, cells: u16) -> Option<Line> {
+    let cell = |k: u16| first.saturating_add(stride.saturating_mul(k));
+    let is_known = |k: &u16| known & bit(cell(*k)) != 0;
+    let from = (0..at).rev().find(is_known)?;
+    let to = (at + 1..cells).find(is_known)?;
+    Some(Line {
+        from: cell(from),
+        to: cell(to),
+        share: f32::from(at - from) / f32::from(to - from),
+    })
 }
 
 /// Draws lines between the cells that somebody measures in, along the rows and then from row to row.
