@@ -39,7 +39,7 @@ const BOARD: Equipment = Equipment {
 const ASTRAY: f64 = 0.25;
 
 /// For how many steps what a neighbour said is as good as new.
-const FRESH: u32 = 4;
+pub const FRESH: u32 = 4;
 
 /// Steps of their readings in a degree.
 const SIXTEENTHS: f32 = 16.0;
@@ -214,33 +214,49 @@ fn neighbours(
     positions: &[[f64; 2]],
 ) -> Result<(Option<Neighbours>, Vec<usize>), BadStand> {
     let grid = Grid::of(&policy.header().sensing);
+    let spacing = apart(problem)?;
+    let mounted = mounted(problem, grid, place.position, positions)?;
+    let period_us = place.period_us(policy.header()).unwrap_or(1);
+    let neighbours = Neighbours {
+        cells: (mounted.iter()).fold(0, |cells, (cell, _)| cells | 1 << cell),
+        spacing: spacing as f32,
+        within: (ASTRAY * spacing) as f32,
+        stale_us: period_us.saturating_mul(FRESH),
+        every: 1,
+    };
+    let others = mounted.into_iter().map(|(_, agent)| agent).collect();
+    Ok((Some(neighbours), others))
+}
+
+/// How far the cells of windows in a plane are apart.
+fn apart(problem: &Problem) -> Result<f64, BadStand> {
     let [spacing, other] =
         [0, 1].map(|axis| problem.sensors.spacing(axis) * problem.sensing.spacing as f64);
-    if (spacing - other).abs() > 1e-6 * spacing {
-        return Err(BadStand::Oblong(spacing, other));
+    match (spacing - other).abs() > 1e-6 * spacing {
+        true => Err(BadStand::Oblong(spacing, other)),
+        false => Ok(spacing),
     }
+}
+
+/// Which cells of the window of an agent there are others mounted in, and who, of agents at these positions.
+pub fn mounted(
+    problem: &Problem,
+    grid: Grid,
+    position: [f32; 2],
+    positions: &[[f64; 2]],
+) -> Result<Vec<(u16, usize)>, BadStand> {
+    let spacing = apart(problem)?;
     let within = ASTRAY * spacing;
-    let (mut cells, mut others) = (0, Vec::new());
-    for cell in (0..grid.cells().min(64)).filter(|cell| *cell != grid.own()) {
-        let centre = grid.centre(place.position, spacing as f32, cell);
+    let who = |cell: u16| {
+        let centre = grid.centre(position, spacing as f32, cell);
         let stands_there = |position: &[f64; 2]| {
             let mut axes = position.iter().zip(centre);
             axes.all(|(x, middle)| (*x as f32 - middle).abs() <= within as f32)
         };
-        if let Some(other) = positions.iter().position(stands_there) {
-            cells |= 1 << cell;
-            others.push(other);
-        }
-    }
-    let period_us = place.period_us(policy.header()).unwrap_or(1);
-    let neighbours = Neighbours {
-        cells,
-        spacing: spacing as f32,
-        within: within as f32,
-        stale_us: period_us.saturating_mul(FRESH),
-        every: 1,
+        Some((cell, positions.iter().position(stands_there)?))
     };
-    Ok((Some(neighbours), others))
+    let cells = (0..grid.cells().min(64)).filter(|cell| *cell != grid.own());
+    Ok(cells.filter_map(who).collect())
 }
 
 /// Puts thermometers into the cells of the window that lie in the domain, the outermost ones among them.

@@ -59,8 +59,8 @@ impl Centre for Bell {
 pub struct Ear {
     hall: Arc<Hall>,
     agent: usize,
-    /// Those whom it hears.
-    others: Vec<usize>,
+    /// Those whom it hears, and the number of the last that it heard of each.
+    others: Vec<(usize, u64)>,
     pub hearing: Box<Hearing>,
     field: Field,
     number: u64,
@@ -80,7 +80,7 @@ impl Ear {
         Self {
             hall,
             agent,
-            others,
+            others: others.into_iter().map(|other| (other, 0)).collect(),
             hearing,
             field: Field::of(policy.problem.as_str()),
             number: 0,
@@ -89,9 +89,13 @@ impl Ear {
 
     /// Hears what was said.
     pub fn listen(&mut self, now_us: u64) {
-        for other in &self.others {
-            if let Some(bulletin) = self.hall.last(*other) {
-                // What it has heard before counts as that.
+        for (other, heard) in &mut self.others {
+            // Nothing is heard twice, as on a bus: whoever has fallen silent is not introduced by what it once
+            // said.
+            if let Some(bulletin) = self.hall.last(*other)
+                && bulletin.number > *heard
+            {
+                *heard = bulletin.number;
                 let _ = self.hearing.hear(&bulletin, now_us);
             }
         }
