@@ -243,6 +243,7 @@ impl Builder<'_> {
             return Err(self.wrong(file.sensors.window.span(), what));
         }
         let training = self.training(&file)?;
+        self.check_standing(&file, &training, &grid, all_seen.len(), velocity_max > 0.0)?;
         let quantity = {
             let field = &described[seen];
             match field.unit.as_str() {
@@ -644,6 +645,70 @@ impl Builder<'_> {
             }
         }
         Ok(training.clone())
+    }
+
+    /// That agents which are trained to see by themselves can.
+    fn check_standing(
+        &self,
+        file: &File,
+        training: &file::Training,
+        grid: &Grid,
+        fields: usize,
+        moves: bool,
+    ) -> Checked<()> {
+        let is_share = |share: &f64| (0.0..=1.0).contains(share);
+        let spans = [
+            (training.neighbours.as_ref()).map(|said| ("neighbours", said.span())),
+            (training.missing.as_ref()).map(|said| ("missing", said.span())),
+        ];
+        let goals = file.fields.values().any(|field| !field.goal.0.is_empty());
+        for (name, at) in spans.into_iter().flatten() {
+            let refuse = |what: String| Err(self.wrong(at.clone(), what));
+            match name {
+                "neighbours" if !is_share(&training.neighbours()) => {
+                    let share = training.neighbours();
+                    return refuse(format!(
+                        "neighbours is a share of the episodes, from 0 to 1, not {share}"
+                    ));
+                }
+                "missing" if !training.missing().iter().all(is_share) => {
+                    return refuse(
+                        "missing = [share of episodes, share of sensors], each from 0 to 1"
+                            .to_owned(),
+                    );
+                }
+                "neighbours" if grid.axes == 1 => {
+                    return refuse(
+                        "nodes on a line have sensors of their own; leave neighbours out, and say with missing how many of those fail".to_owned(),
+                    );
+                }
+                "missing" if grid.axes == 2 && training.neighbours() == 0.0 => {
+                    return refuse(
+                        "nodes in the plane have one sensor each, and see with it and by what neighbours say; give neighbours too".to_owned(),
+                    );
+                }
+                "missing" if grid.axes == 1 && training.slopes != Some(false) => {
+                    return refuse(
+                        "what is made up for has no slopes of its own; give slopes = false too"
+                            .to_owned(),
+                    );
+                }
+                _ => {}
+            }
+            let lacks = [
+                (moves, "agents that stay where they are; leave speed out"),
+                (goals, "a target that stays; leave goals out"),
+                (fields > 1, "agents that see one field"),
+                (
+                    grid.edges.contains(&grid::Edge::Periodic),
+                    "a domain with ends: nobody is heard across a seam",
+                ),
+            ];
+            if let Some((_, what)) = lacks.into_iter().find(|(lacks, _)| *lacks) {
+                return refuse(format!("{name} needs {what}"));
+            }
+        }
+        Ok(())
     }
 
     /// Targets of several fields change together, and one change is over before the next begins: there is

@@ -516,8 +516,33 @@ pub struct Training {
     pub horizon: Option<usize>,
     /// Share of episodes in which agents die, and of the agents that do at most.
     pub losses: Option<[f64; 2]>,
+    /// Share of episodes in which agents in the plane see as nodes by themselves do: in their own cell what
+    /// they measure, in the others what the agents that are mounted there say, a step late and gone with them.
+    pub neighbours: Option<Said<f64>>,
+    /// Share of episodes in which sensors fail, of those that agents have by themselves, and of the sensors
+    /// that do at most.
+    pub missing: Option<Said<[f64; 2]>>,
     /// Weight of the last error beside that over time.
     pub last: Option<f64>,
     /// Weight of effort.
     pub effort: Option<f64>,
+}
+
+impl Training {
+    /// Whether there are episodes in which agents see by themselves.
+    pub fn by_themselves(&self) -> bool {
+        self.neighbours() > 0.0 || self.missing().iter().all(|share| *share > 0.0)
+    }
+
+    /// See [`Self::neighbours`].
+    pub fn neighbours(&self) -> f64 {
+        self.neighbours.as_ref().map_or(0.0, |said| *said.get_ref())
+    }
+
+    /// See [`Self::missing`].
+    pub fn missing(&self) -> [f64; 2] {
+        self.missing
+            .as_ref()
+            .map_or([0.0; 2], |said| *said.get_ref())
+    }
 }

@@ -545,6 +545,24 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
             &["in a list one for each field"],
         ),
         (end, "window = 4\n[training]\nbatch = 0", 32, &["batch = 1"]),
+        (
+            end,
+            "window = 4\n[training]\nneighbours = 1.5",
+            33,
+            &["neighbours is a share", "not 1.5"],
+        ),
+        (
+            end,
+            "window = 4\n[training]\nneighbours = 0.5\nmissing = [0.5, 2]",
+            34,
+            &["missing = [share of episodes"],
+        ),
+        (
+            end,
+            "window = 4\n[training]\nmissing = [0.5, 0.1]",
+            33,
+            &["give neighbours too"],
+        ),
         // Tori.
         (
             insulated,
@@ -568,6 +586,65 @@ fn refusals_name_the_line_and_what_is_wrong_there() {
     ] {
         assert_refused(&with(from, to), line, words);
     }
+}
+
+/// Agents that are trained to see by themselves, on a line as in a plane.
+#[test]
+fn what_nodes_by_themselves_cannot_see_is_no_training() {
+    let sees = |text: &str, settings: &str| format!("{text}[training]\n{settings}\n");
+    let plane = |from: &str, to: &str| sees(&with(from, to), "neighbours = 0.7");
+    let last = |text: &str| text.lines().count();
+    let refused = |text: &str, words: &[&str]| assert_refused(text, last(text), words);
+    refused(
+        &plane("force = 2", "force = 2\nspeed = 1"),
+        &["neighbours needs agents that stay"],
+    );
+    let goal = "initial = 0.3\ngoal = { field = 1, at = 0.1 }";
+    refused(&plane("initial = 0.3", goal), &["a target that stays"]);
+    let around = "{ left = \"periodic\", right = \"periodic\" }";
+    refused(
+        &plane("{ all = \"insulated\" }", around),
+        &["across a seam"],
+    );
+    let both = with_humidity("field = [\"u\", \"h\"]");
+    refused(
+        &sees(&both, "neighbours = 0.7"),
+        &["agents that see one field"],
+    );
+    let line = PLATE
+        .replace("size = [1, 2]", "size = [1]")
+        .replace("[11, 21]", "[21]");
+    let line: Vec<&str> = line
+        .lines()
+        .filter(|line| !line.starts_with("cuts"))
+        .collect();
+    let line = line
+        .join("\n")
+        .replace("[[0.1, 0.1], [0.9, 1.9]]", "[[0.1], [0.9]]")
+        + "\n";
+    refused(&sees(&line, "neighbours = 0.7"), &["sensors of their own"]);
+    refused(
+        &sees(&line, "missing = [0.5, 0.1]"),
+        &["slopes = false too"],
+    );
+
+    let told = |text: &str| -> String {
+        let problem = load(text).unwrap_or_else(|bad| panic!("{bad}"));
+        let all = kit(problem).told(problem);
+        all.iter().map(|told| format!("{}\n", told.what)).collect()
+    };
+    let told_line = told(&sees(&line, "slopes = false\nmissing = [0.5, 0.1]"));
+    assert!(
+        told_line.contains("in 0.5 of the episodes up to 0.1 of the sensors fail"),
+        "{told_line}"
+    );
+    let told_plane = told(&sees(PLATE, "neighbours = 0.7\nmissing = [0.5, 0.1]"));
+    assert!(
+        told_plane.contains("in 0.7 of the episodes agents see their own cell")
+            && told_plane.contains("; in 0.5 of these up to 0.1 of the sensors fail"),
+        "{told_plane}"
+    );
+    assert!(!told(PLATE).contains("sensors fail"));
 }
 
 /// A blob has no other place for it.

@@ -88,6 +88,9 @@ impl Kit {
                 ),
             );
         }
+        if let Some(training) = self.told_standing() {
+            tell("training", training);
+        }
         let (time, interval) = (&self.units[1], problem.control_interval);
         tell(
             "time",
@@ -321,6 +324,36 @@ impl Kit {
                     short(stand.open)
                 )
             }
+        }
+    }
+
+    /// In which episodes of a training agents see by themselves.
+    fn told_standing(&self) -> Option<String> {
+        let neighbours = self.training.neighbours();
+        let [episodes, sensors] = self.training.missing();
+        let fail = format!(
+            "in {} of {} up to {} of the sensors fail",
+            short(episodes),
+            if neighbours > 0.0 {
+                "these"
+            } else {
+                "the episodes"
+            },
+            short(sensors)
+        );
+        let hear = format!(
+            "in {} of the episodes agents see their own cell, and of the others what agents that are mounted there say",
+            short(neighbours)
+        );
+        match (
+            self.training.by_themselves(),
+            neighbours > 0.0,
+            episodes * sensors > 0.0,
+        ) {
+            (false, ..) => None,
+            (true, true, true) => Some(format!("{hear}; {fail}")),
+            (true, true, false) => Some(hear),
+            (true, false, _) => Some(fail),
         }
     }
 
