@@ -14,7 +14,7 @@ use std::path::Path;
 const MAGIC: &[u8; 8] = b"TRAINING";
 /// Changes with every change of the layout, also of the records in it: `tests/golden` holds a file of
 /// each.
-const FORMAT: u32 = 7;
+const FORMAT: u32 = 8;
 const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
 
 /// A training, frozen between two steps.

@@ -68,6 +68,8 @@ fn settings(problem: &Problem, kit: &Kit) -> Settings {
         horizon: training.horizon,
         deaths: [losses, lost, 0.7],
         noise: [kit.sensors[0].noise, 0.0],
+        neighbours: training.neighbours(),
+        missing: training.missing(),
         steps,
         quick: Quick {
             steps: (steps / 4).max(1),

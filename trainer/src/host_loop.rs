@@ -12,6 +12,7 @@ use crate::adjoint::observe::{Eyes, Scene};
 use crate::adjoint::physics::mixed::{MakeStep, Mixed, Steps};
 use crate::adjoint::physics::{FieldStep, Gradients, Interval};
 use crate::adjoint::real::Real;
+use crate::adjoint::standing::Stands;
 use crate::loss::{Score, TERMS, means, shares};
 use crate::policy::{GAIN, LEAK, PolicyConfig, Shape};
 use crate::rollout::{Rollout, RolloutError, Terms};
@@ -47,6 +48,8 @@ pub struct HostLoop<T: Real = f32> {
     noises: Vec<OtherNoise>,
     /// Largest change of a force in a step, where actuators are slow.
     change: Option<T>,
+    /// Where agents stand, if there are episodes in which they see by themselves.
+    stands: Option<Stands>,
     /// Traces of finished backward passes, to be written again.
     spare: Mutex<Vec<Trace<T>>>,
 }
@@ -190,6 +193,10 @@ struct Trace<T> {
     applied: Vec<T>,
     /// [horizon, episodes · the field's own]
     tape: Vec<T>,
+    /// What sensors read, where agents see by themselves: [horizon, episodes, sensors].
+    readings: Vec<T>,
+    /// The step from which on each agent sees enough to act.
+    wakes: Vec<usize>,
     /// What each episode's field does in a step.
     steps: Mixed<T>,
     scratch: Scratch<T>,
@@ -219,6 +226,8 @@ struct Scratch<T> {
     g_positions: Vec<T>,
     g_scaled: Vec<T>,
     g_offer: Vec<T>,
+    /// Gradient of what sensors read, by all who saw it later.
+    g_readings: Vec<T>,
     /// [horizon, rows, outputs]: actions take effect after a delay, gradients come back before it.
     g_outputs: Vec<T>,
     g_applied: Vec<T>,
@@ -267,9 +276,14 @@ impl<T: Real> HostLoop<T> {
                 remedy: "train on the published grid; agents see the same on any",
             });
         }
+        let stands = match problem.kit.is_some_and(|kit| kit.training.by_themselves()) {
+            true => Some(Stands::new(problem, &config.sight)?),
+            false => None,
+        };
         Ok(Self {
             problem: *problem,
             horizon,
+            stands,
             shape: config.shape.clone(),
             eyes: Eyes::new(problem, &config.sight),
             motion: Motion::new(problem),
@@ -462,6 +476,8 @@ impl<T: Real> HostLoop<T> {
             ),
             (&mut trace.applied, horizon * rows * actions),
             (&mut trace.tape, horizon * episodes * self.field.tape_len()),
+            (&mut trace.readings, horizon * episodes * self.sensed()),
+            (&mut s.g_readings, horizon * episodes * self.sensed()),
             (&mut s.error, n),
             (&mut s.scaled, rows * axes),
             (&mut s.amplitudes, rows * components),
@@ -570,6 +586,8 @@ impl<T: Real> HostLoop<T> {
             places,
             applied,
             tape,
+            readings,
+            wakes,
             steps,
             scratch: s,
             ..
@@ -584,16 +602,21 @@ impl<T: Real> HostLoop<T> {
             if let Some(network) = &pilot.network {
                 let (memory, next_memory) = around(memories, step, rows * self.shape.memory);
                 self.recall(memory, &mut now);
-                self.observe(group, step, (field, position), &mut now, s);
+                self.observe(group, step, (field, position), readings, &mut now, s);
                 self.decide(network, step, position, places, &mut now, s);
                 self.remember(memory, &*now.output, next_memory);
+                // Who sees too little is not asked.
+                for (row, _) in asleep(wakes, step) {
+                    let own = row * self.shape.memory..(row + 1) * self.shape.memory;
+                    next_memory[own.clone()].copy_from_slice(&memory[own]);
+                }
             }
             if let Some(plans) = pilot.plans.get(first..first + count) {
                 self.follow(crew, plans, step, &mut now);
             }
             let (done, doing) = applied.split_at_mut(step * rows * actions);
             let doing = &mut doing[..rows * actions];
-            self.act(group, step, (before, &*now.output), (done, doing));
+            self.act(group, step, wakes, (before, &*now.output), (done, doing));
 
             self.amplitudes(doing, &mut s.amplitudes);
             self.force(group, step, s);
@@ -636,6 +659,13 @@ impl<T: Real> HostLoop<T> {
             }
         }
         trace.memories[..rows.all() * self.shape.memory].fill(T::ZERO);
+        let wakes = rows.people().map(|(_, e, agent)| {
+            let trial = &group.trials[e];
+            let alone = trial.by_themselves.is_some();
+            alone.then(|| self.stands().wakes(trial, agent, self.horizon))
+        });
+        trace.wakes.clear();
+        trace.wakes.extend(wakes.map(Option::unwrap_or_default));
         self.place(rows, &trace.positions, &mut trace.scratch.kernels);
     }
 
@@ -671,10 +701,21 @@ impl<T: Real> HostLoop<T> {
 
     /// Back through what agents remember: from the memory after a step to the step's pushes and gates,
     /// and, as far as it was kept, to the memory before it.
-    fn memory_adjoint(&self, step: usize, memory: &[T], output: &[T], s: &mut Scratch<T>) {
+    fn memory_adjoint(
+        &self,
+        step: usize,
+        wakes: &[usize],
+        memory: &[T],
+        output: &[T],
+        s: &mut Scratch<T>,
+    ) {
         let (size, width) = (self.shape.memory, self.shape.outputs());
         let g_outputs = &mut s.g_outputs[step * output.len()..][..output.len()];
-        for row in 0..output.len() / width {
+        for (row, _) in wakes
+            .iter()
+            .enumerate()
+            .filter(|(_, wakes)| step >= **wakes)
+        {
             let (pushes, gates) = output[row * width..].split_at(size);
             let g_output = &mut g_outputs[row * width..][..width];
             for k in 0..size {
@@ -696,6 +737,7 @@ impl<T: Real> HostLoop<T> {
         group: &Group<T>,
         step: usize,
         (field, position): (&[T], &[T]),
+        readings: &mut [T],
         now: &mut Activations<&mut [T]>,
         s: &mut Scratch<T>,
     ) {
@@ -709,6 +751,22 @@ impl<T: Real> HostLoop<T> {
         for (e, trial) in trials.iter().enumerate() {
             let (state, aim) = (&field[e * n..][..n], scripts[e].target(step, &mut s.target));
             let (seen, target) = (self.problem.seen(state), self.problem.seen(aim));
+            if trial.by_themselves.is_some() {
+                let stands = self.stands();
+                let at = |(step, sensor): (usize, usize)| {
+                    (step * trials.len() + e) * stands.sensors() + sensor
+                };
+                for sensor in 0..stands.sensors() {
+                    let (value, _) = self.reading(trial, step, seen, sensor);
+                    readings[at((step, sensor))] = value;
+                }
+                let inputs = now.input[rows.of_episode(e, inputs)].chunks_exact_mut(inputs);
+                for (agent, input) in inputs.enumerate() {
+                    let read = |reading| readings[at(reading)];
+                    stands.observe((trial, agent, step), read, target, &mut input[..features]);
+                }
+                continue;
+            }
             difference(seen, target, &mut s.scene.error);
             disturb(trial, trial.sensor_noise, step, &mut s.scene.error);
             self.eyes.survey(&mut s.scene);
@@ -728,6 +786,35 @@ impl<T: Real> HostLoop<T> {
             for (at, seen) in agents.zip(seen) {
                 self.eyes
                     .observe(&s.scene, self.cell(at), &mut seen[..features]);
+            }
+        }
+    }
+
+    /// Where agents stand.
+    fn stands(&self) -> &Stands {
+        let stands = self.stands.as_ref();
+        stands.expect("episodes in which agents see by themselves are drawn where a file says so")
+    }
+
+    /// Sensors of an episode in which they do.
+    fn sensed(&self) -> usize {
+        self.stands.as_ref().map_or(0, Stands::sensors)
+    }
+
+    /// What a sensor of an agent by itself reads of the field that is seen, with the noise that all who see
+    /// its grid point have in that step; and whether it goes along with the field.
+    fn reading(&self, trial: &Trial, step: usize, seen: &[T], sensor: usize) -> (T, bool) {
+        let point = self.stands().points()[sensor];
+        let mut value = seen[point];
+        if trial.sensor_noise > 0.0 {
+            let index = (step * seen.len() + point) as u64;
+            value += T::of(trial.sensor_noise * noise(trial.noise_seed, index));
+        }
+        match &self.sensors[0] {
+            None => (value, true),
+            Some(sensor) => {
+                let wide = value.wide();
+                (T::of(sensor.reading(wide)), sensor.follows(wide))
             }
         }
     }
@@ -802,6 +889,7 @@ impl<T: Real> HostLoop<T> {
         &self,
         group: &Group<T>,
         step: usize,
+        wakes: &[usize],
         (before, decided): (&[T], &[T]),
         (done, doing): (&[T], &mut [T]),
     ) {
@@ -811,7 +899,7 @@ impl<T: Real> HostLoop<T> {
         for (row, e, agent) in crew.people() {
             let (trial, action) = (&group.trials[e], &mut doing[row * actions..][..actions]);
             action.fill(T::ZERO);
-            if trial.delay > step || step >= trial.dies_at[agent] {
+            if wakes[row].saturating_add(trial.delay) > step || step >= trial.dies_at[agent] {
                 continue;
             }
             let output = match trial.delay {
@@ -937,6 +1025,7 @@ impl<T: Real> HostLoop<T> {
             places,
             applied,
             tape,
+            wakes,
             steps,
             scratch: s,
             ..
@@ -974,11 +1063,11 @@ impl<T: Real> HostLoop<T> {
                 (position, reached.actions),
                 s,
             );
-            self.decisions_adjoint(group, step, activations, applied, s);
+            self.decisions_adjoint(group, step, wakes, activations, applied, s);
             match &pilot.network {
                 Some(network) => {
                     let memory = &memories[step * rows * self.shape.memory..];
-                    self.memory_adjoint(step, memory, now.output, s);
+                    self.memory_adjoint(step, wakes, memory, now.output, s);
                     self.network_adjoint(network, step, places, &now, s, &mut gradient);
                     self.sight_adjoint(group, step, (field, position), s);
                 }
@@ -1112,6 +1201,7 @@ impl<T: Real> HostLoop<T> {
         &self,
         group: &Group<T>,
         step: usize,
+        wakes: &[usize],
         activations: &[T],
         applied: &[T],
         s: &mut Scratch<T>,
@@ -1125,7 +1215,7 @@ impl<T: Real> HostLoop<T> {
                 &mut s.g_applied[row * actions..][..actions],
             );
             let later = std::mem::take(&mut s.g_force[row]);
-            if trial.delay > step || step >= trial.dies_at[agent] {
+            if wakes[row].saturating_add(trial.delay) > step || step >= trial.dies_at[agent] {
                 continue;
             }
             let then = step - trial.delay;
@@ -1233,6 +1323,10 @@ impl<T: Real> HostLoop<T> {
         let (n, rows) = (self.problem.state_len(), &group.rows);
         let (axes, features, inputs) = (self.shape.axes, self.shape.features, self.shape.inputs());
         for e in 0..rows.episodes() {
+            if group.trials[e].by_themselves.is_some() {
+                self.standing_adjoint(group, e, step, &field[e * n..][..n], s);
+                continue;
+            }
             s.g_scene.clear();
             let agents = position[rows.of_episode(e, axes)].chunks_exact(axes);
             let seen = s.g_input[rows.of_episode(e, inputs)].chunks_exact(inputs);
@@ -1272,6 +1366,37 @@ impl<T: Real> HostLoop<T> {
             }
         }
     }
+
+    /// Back through what agents of an episode saw by themselves: to what was read in this step and before,
+    /// and, all that see a reading of this step having told, to the field.
+    fn standing_adjoint(
+        &self,
+        group: &Group<T>,
+        e: usize,
+        step: usize,
+        state: &[T],
+        s: &mut Scratch<T>,
+    ) {
+        let (stands, trial) = (self.stands(), &group.trials[e]);
+        let (features, inputs) = (self.shape.features, self.shape.inputs());
+        let at = |(step, sensor): (usize, usize)| {
+            (step * group.trials.len() + e) * stands.sensors() + sensor
+        };
+        let seen = s.g_input[group.rows.of_episode(e, inputs)].chunks_exact(inputs);
+        let g_readings = &mut s.g_readings;
+        for (agent, g_seen) in seen.enumerate() {
+            let pull = |reading, g| g_readings[at(reading)] += g;
+            stands.observe_adjoint((trial, agent, step), &g_seen[..features], pull);
+        }
+        let first = e * state.len() + self.problem.seen_field() * self.problem.grid.len();
+        let seen = self.problem.seen(state);
+        for (sensor, &point) in stands.points().iter().enumerate() {
+            let (_, follows) = self.reading(trial, step, seen, sensor);
+            if follows {
+                s.g_field[first + point] += g_readings[at((step, sensor))];
+            }
+        }
+    }
 }
 
 impl<T: Real> Trace<T> {
@@ -1285,6 +1410,8 @@ impl<T: Real> Trace<T> {
             places: Vec::new(),
             applied: Vec::new(),
             tape: Vec::new(),
+            readings: Vec::new(),
+            wakes: Vec::new(),
             steps: Mixed::none(),
             scratch: Scratch {
                 scene: eyes.scene(),
@@ -1304,6 +1431,7 @@ impl<T: Real> Trace<T> {
                 g_positions: Vec::new(),
                 g_scaled: Vec::new(),
                 g_offer: Vec::new(),
+                g_readings: Vec::new(),
                 g_outputs: Vec::new(),
                 g_applied: Vec::new(),
                 g_force: Vec::new(),
@@ -1324,6 +1452,7 @@ impl<T: Real> Scratch<T> {
             &mut self.g_change,
             &mut self.g_force,
             &mut self.g_outputs,
+            &mut self.g_readings,
             &mut self.g_memory,
             &mut self.g_offer,
         ] {
@@ -1380,6 +1509,12 @@ fn around<T>(values: &mut [T], step: usize, size: usize) -> (&[T], &mut [T]) {
 fn kept<T: Real>(memory: T, push: T, gate: T) -> T {
     let leak = T::of(f64::from(LEAK)) * (T::ONE + gate);
     T::of(f64::from(GAIN)).fused(push, memory - leak * memory)
+}
+
+/// The agents that see too little in a step to act.
+fn asleep(wakes: &[usize], step: usize) -> impl Iterator<Item = (usize, &usize)> {
+    let all = wakes.iter().enumerate();
+    all.filter(move |(_, wakes)| step < **wakes)
 }
 
 /// Where a force that can change by so much is next on its way to another.

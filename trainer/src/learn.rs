@@ -1,5 +1,6 @@
 //! The training loop: draw fresh episodes, roll them out, follow the gradient.
 
+use crate::adjoint::standing::sensors_each;
 use crate::checkpoint::Checkpoint;
 use crate::engine::{Engine, Plan};
 use crate::entry::{Entries, Entry};
@@ -140,6 +141,14 @@ pub struct Hardening {
     pub actuator_noise: f64,
     /// Most steps by which actions come late; every episode draws its own.
     pub delay: usize,
+    /// Share of the episodes in which agents in the plane see by themselves: their own cell, and what
+    /// neighbours say.
+    #[serde(default)]
+    pub neighbours: f64,
+    /// Share of these, or on a line of all, in which sensors fail, at random times, some of them for good;
+    /// and largest share of the sensors that do.
+    #[serde(default)]
+    pub missing: [f64; 2],
     /// Scenarios in which a swarm was found to fail, as `agent-sim` writes them.
     pub hunted: Vec<String>,
     /// Share of the episodes that are one of these.
@@ -168,6 +177,8 @@ impl Hardening {
             sensor_noise: 0.0,
             actuator_noise: 0.0,
             delay: 0,
+            neighbours: 0.0,
+            missing: [0.0; 2],
             hunted: Vec::new(),
             hunted_share: HUNTED_SHARE,
         }
@@ -180,15 +191,17 @@ impl Hardening {
             self.deadly_episodes * self.deaths,
             self.sensor_noise,
             self.actuator_noise,
+            self.neighbours,
+            self.missing[0] * self.missing[1],
         ];
         chances.iter().any(|&chance| chance > 0.0) || self.delay > 0
     }
 
-    /// Draws the conditions of one episode of `horizon` steps.
+    /// Draws the conditions of one episode of `horizon` steps, of agents with so many sensors each.
     fn draw(
         &self,
         family: &Family,
-        horizon: usize,
+        (horizon, sensors_each): (usize, usize),
         episode: Episode,
         rng: &mut ChaCha8Rng,
     ) -> Trial {
@@ -221,7 +234,47 @@ impl Hardening {
         trial.noise_seed = rng.random();
         // Last, so that trainings that draw none have the episodes they always had.
         trial.physics = family.draw(rng);
+        self.draw_sight(&mut trial, (horizon, sensors_each), rng);
         trial
+    }
+
+    /// Draws whether agents see by themselves, and which of their sensors fail when.
+    fn draw_sight(
+        &self,
+        trial: &mut Trial,
+        (horizon, sensors_each): (usize, usize),
+        rng: &mut ChaCha8Rng,
+    ) {
+        let [episodes, sensors] = self.missing;
+        let hear = self.neighbours > 0.0;
+        if hear && !rng.random_bool(self.neighbours) {
+            return;
+        }
+        let fail = episodes * sensors > 0.0 && rng.random_bool(episodes);
+        if !hear && !fail {
+            return;
+        }
+        // Nobody waits for who was never heard: before its third step nobody dies and nothing fails.
+        let first = 2;
+        for dies_at in &mut trial.dies_at {
+            *dies_at = (*dies_at).max(first);
+        }
+        let mut outages = vec![0..0; trial.agents() * sensors_each];
+        let last = horizon.max(first + 1);
+        if fail {
+            let share = rng.random_range(0.0..=sensors);
+            for outage in &mut outages {
+                if rng.random_bool(share) {
+                    let begins = rng.random_range(first..last);
+                    let ends = match rng.random_bool(0.5) {
+                        true => usize::MAX,
+                        false => rng.random_range(begins..last) + 1,
+                    };
+                    *outage = begins..ends;
+                }
+            }
+        }
+        trial.by_themselves = Some(outages);
     }
 }
 
@@ -370,6 +423,18 @@ impl Trainer {
                 problem.check_agents(agents)?;
             }
         }
+        let Hardening {
+            neighbours,
+            missing,
+            scatter,
+            ..
+        } = config.hardening;
+        let stays = scatter == 0.0 && sizes.iter().all(|size| *size == Size::of(problem.agents));
+        ensure!(
+            stays || neighbours == 0.0 && missing[0] == 0.0,
+            "agents that see by themselves ([training] neighbours, missing) are trained where they are mounted: \
+             leave out --agents and --scatter, or these"
+        );
         let known = hunted::read_all(&config.hardening.hunted, problem)?;
         let most = sizes.iter().map(|size| size.most()).max();
         let agents = most.context("a training needs a swarm size")?;
@@ -513,10 +578,16 @@ impl Trainer {
         rng.random_range(0..self.closed_loops.len())
     }
 
+    /// Sensors of each agent that sees by itself.
+    fn sensors_each(&self) -> usize {
+        sensors_each(self.problem(), self.policy_config.sight.window)
+    }
+
     /// Fresh episodes and what befalls the swarm in them.
     fn draw_trials(&self, which: usize) -> Vec<Trial> {
         let (seed, first, problem) = (self.config.seed, self.step << 24, self.problem());
         let (family, horizon) = (&self.families[which], self.config.horizon);
+        let each = self.sensors_each();
         (0..self.config.batch as u64)
             .into_par_iter()
             .map(|k| {
@@ -531,7 +602,7 @@ impl Trainer {
                 };
                 let mut rng = episode_rng(seed ^ HARDENING_SEED, first | k);
                 let hardening = &self.config.hardening;
-                let usual = hardening.draw(family, horizon, episode, &mut rng);
+                let usual = hardening.draw(family, (horizon, each), episode, &mut rng);
                 self.or_hunted(
                     which,
                     usual,
@@ -691,7 +762,13 @@ impl Trainer {
             let seed = self.config.seed ^ HARDENING_SEED ^ VALIDATION_SEED;
             let disturbed = self.validation.iter().enumerate().map(|(k, episode)| {
                 let mut rng = episode_rng(seed, k as u64);
-                hardening.draw(family, self.config.horizon, episode.clone(), &mut rng)
+                let steps = self.config.horizon;
+                hardening.draw(
+                    family,
+                    (steps, self.sensors_each()),
+                    episode.clone(),
+                    &mut rng,
+                )
             });
             all.push(disturbed.collect());
         }
@@ -830,6 +907,48 @@ mod tests {
         let moved = moved(&episode, [2, 3], [1, 2]);
         // Row 1 first, column 2 first.
         assert_eq!(moved.initial, [5.0, 3.0, 4.0, 2.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn agents_by_themselves_are_heard_before_anything_fails_and_as_often_as_asked() {
+        let problem = crate::published::fkpp_1d::ENTRY.problem;
+        let family = Family::new(problem, &[]).unwrap();
+        let hardening = Hardening {
+            neighbours: 0.5,
+            missing: [0.5, 0.4],
+            deadly_episodes: 1.0,
+            deaths: 1.0,
+            ..Hardening::none(problem)
+        };
+        let draw = |hardening: &Hardening, k: u64| {
+            let mut rng = episode_rng(1, k);
+            hardening.draw(&family, (6, 3), Episode::default(), &mut rng)
+        };
+        let (mut alone, mut failing, mut for_good) = (0, 0, 0);
+        for k in 0..400 {
+            let trial = draw(&hardening, k);
+            let Some(outages) = trial.by_themselves else {
+                continue;
+            };
+            assert_eq!(outages.len(), 3 * trial.dies_at.len());
+            assert!(trial.dies_at.iter().all(|step| *step >= 2));
+            let fail: Vec<_> = outages.iter().filter(|outage| !outage.is_empty()).collect();
+            assert!(fail.iter().all(|outage| (2..6).contains(&outage.start)));
+            alone += 1;
+            failing += usize::from(!fail.is_empty());
+            for_good += usize::from(fail.iter().any(|outage| outage.end == usize::MAX));
+        }
+        // Half of 400 within four standard deviations of 10, and about half of those.
+        assert!((160..=240).contains(&alone), "{alone}");
+        assert!((60..=130).contains(&failing), "{failing}");
+        assert!(0 < for_good && for_good <= failing, "{for_good}");
+        // On a line without neighbours, only episodes in which something fails are others.
+        let line = Hardening {
+            neighbours: 0.0,
+            ..hardening
+        };
+        let seen = (0..400).filter(|k| draw(&line, *k).by_themselves.is_some());
+        assert!((160..=240).contains(&seen.count()));
     }
 
     /// A training on a family of Fisher's equation, of swarms that never have the published size.

@@ -71,6 +71,10 @@ pub struct Settings {
     pub deaths: [f64; 3],
     /// Most noise on sensors and on actuators.
     pub noise: [f64; 2],
+    /// Share of episodes in which agents in the plane see by themselves what neighbours say.
+    pub neighbours: f64,
+    /// Share of these, or on a line of all, in which sensors fail, and of the sensors that do at most.
+    pub missing: [f64; 2],
     /// Optimiser steps.
     pub steps: u64,
     /// What [`Preset::Quick`] changes.
@@ -145,6 +149,8 @@ impl Settings {
         variants: &[""],
         deaths: [0.0, 0.0, 1.0],
         noise: [0.0, 0.0],
+        neighbours: 0.0,
+        missing: [0.0, 0.0],
         steps: 1000,
         quick: Quick {
             steps: 200,
@@ -194,6 +200,8 @@ impl Settings {
             deaths_by,
             sensor_noise,
             actuator_noise,
+            neighbours: self.neighbours,
+            missing: self.missing,
             ..usual
         };
         let mut policy = PolicyConfig::new(problem, sight);

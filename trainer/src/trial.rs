@@ -3,6 +3,7 @@
 use problem::coefficient::Coefficients;
 use problem::kit::sensor::Sensor;
 use problem::{Episode, Problem};
+use std::ops::Range;
 
 /// An episode and the conditions it is run under.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,9 @@ pub struct Trial {
     pub actuator_noise: f64,
     /// What that noise is drawn from.
     pub noise_seed: u64,
+    /// Where agents see by themselves ([`crate::adjoint::standing`]): for each sensor the steps in which it
+    /// reads nothing. None where they are shown the field.
+    pub by_themselves: Option<Vec<Range<usize>>>,
 }
 
 impl Trial {
@@ -37,6 +41,7 @@ impl Trial {
             sensor_noise: 0.0,
             actuator_noise: 0.0,
             noise_seed: 0,
+            by_themselves: None,
         }
     }
 

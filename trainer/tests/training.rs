@@ -530,7 +530,7 @@ fn tiny() -> trainer::recipe::Recipe {
 /// add a file of the new one. `WRITE_GOLDEN=1 cargo test -p trainer` writes it.
 #[test]
 fn checkpoints_of_this_format_are_read_for_ever() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-7.training");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-8.training");
     let engine = Engine::Host(Device::flex());
     if std::env::var_os("WRITE_GOLDEN").is_some() {
         let folder = tempfile::tempdir().unwrap();
@@ -614,11 +614,11 @@ fn hunted_scenarios_are_trained_with() {
 /// Formats of earlier versions are named, not called damaged.
 #[test]
 fn checkpoints_of_older_formats_are_named_by_their_number() {
-    for format in [2, 3, 4, 5, 6] {
+    for format in [2, 3, 4, 5, 6, 7] {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join(format!("tests/golden/format-{format}.training"));
         let message = Checkpoint::load(&golden).unwrap_err().to_string();
-        let expected = format!("format {format}, this trainer reads 7");
+        let expected = format!("format {format}, this trainer reads 8");
         assert!(message.contains(&expected), "{message}");
         assert!(message.contains("--from"), "{message}");
     }
@@ -659,7 +659,7 @@ fn mutants(good: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 }
 
 fn small_checkpoint() -> (tempfile::TempDir, std::path::PathBuf) {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-7.training");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-8.training");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("latest");
     std::fs::copy(golden, &path).unwrap();

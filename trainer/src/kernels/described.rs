@@ -67,6 +67,10 @@ fn lacking(problem: &Problem) -> Option<&'static str> {
     let [along, across] = problem.grid.edges;
     let lacks = [
         (
+            kit.training.by_themselves(),
+            "agents that see by themselves ([training] neighbours, missing)",
+        ),
+        (
             !kit.sensors.iter().all(Sensor::is_faithful),
             "sensors with a range or a quantisation",
         ),
