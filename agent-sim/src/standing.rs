@@ -484,6 +484,19 @@ mod tests {
         });
     }
 
+    /// What an agent in the middle does that is shown this field.
+    fn does(agent: &mut impl Link, now_us: u64, field: &[f32]) -> Action {
+        shown(field, 0.5, |patch| {
+            let observation = Observation {
+                now_us,
+                position: [0.5, 0.0],
+                patch: *patch,
+            };
+            agent.send(&observation).unwrap();
+        });
+        agent.receive(now_us).unwrap().unwrap()
+    }
+
     /// What is between thermometers is made up as on a board, one may be dead, two are too many.
     #[test]
     fn an_agent_acts_on_what_they_read_stays_where_it_is_and_fails_safe() {
@@ -498,16 +511,7 @@ mod tests {
             let mut acts = |step: u64, dead: &[usize]| {
                 let mut field = field.clone();
                 dead.iter().for_each(|cell| field[*cell] = f32::NAN);
-                let now_us = 1_000 * step;
-                shown(&field, 0.5, |patch| {
-                    let observation = Observation {
-                        now_us,
-                        position: [0.5, 0.0],
-                        patch: *patch,
-                    };
-                    agent.send(&observation).unwrap();
-                });
-                agent.receive(now_us).unwrap().unwrap()
+                does(&mut agent, 1_000 * step, &field)
             };
             let all = acts(1, &[]);
             assert_eq!((all.mode, all.velocity), (Mode::Active, [0.0; 2]));
@@ -529,16 +533,7 @@ mod tests {
             let mut agent = BusStuck::new(agent, Scope::new(10_000, Some(40_000), None));
             let mut modes = Vec::new();
             for step in 0..50 {
-                let now_us = 1_000 * step;
-                shown(&field, 0.5, |patch| {
-                    let observation = Observation {
-                        now_us,
-                        position: [0.5, 0.0],
-                        patch: *patch,
-                    };
-                    agent.send(&observation).unwrap();
-                });
-                let action = agent.receive(now_us).unwrap().unwrap();
+                let action = does(&mut agent, 1_000 * step, &field);
                 assert_eq!(action.force == 0.0, action.mode == Mode::FailedSafe);
                 modes.push(action.mode);
             }
