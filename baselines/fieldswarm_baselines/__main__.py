@@ -1,0 +1,7 @@
+"""`python -m fieldswarm_baselines`."""
+
+import sys
+
+from .commands import main
+
+sys.exit(main())
