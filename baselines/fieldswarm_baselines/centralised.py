@@ -7,21 +7,20 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import fieldswarm
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from torch import nn
 
-import fieldswarm
-
 from .learner import Diverged
+from .sb3_swarms import Swarms
 from .settings import PPO, TD3
 from .sight import Sight
-from .sb3_swarms import Swarms
 
-# "Multi-Layer Perceptron (MLP) with two hidden layers of 256 units and ReLU activations". The paper's last hidden layer
-# is divided by its length + 1 besides, which Stable-Baselines3's is not.
+# "Multi-Layer Perceptron (MLP) with two hidden layers of 256 units and ReLU activations". The paper's last hidden
+# layer is divided by its length + 1 besides, which Stable-Baselines3's is not.
 BACKBONE = {"net_arch": [256, 256], "activation_fn": nn.ReLU}
 
 DISCOUNT = 0.99

@@ -1,7 +1,7 @@
-"""The paper's centralised networks for turbulence: fully convolutional, from 64 × 64 cells to 8 × 8 agents.
+"""The paper's centralised networks for turbulence: fully convolutional, from 64 by 64 cells to 8 by 8 agents.
 
-"The actors downsample the 4,096-dimensional global vorticity field directly into an 8 × 8 × 1 spatial action grid.
-Centralized critics utilize Global Average Pooling". How many channels there are it does not say.
+The paper: "The actors downsample the 4,096-dimensional global vorticity field directly into an [8 by 8 by 1]
+spatial action grid. Centralized critics utilize Global Average Pooling". How many channels it does not say.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _convolution(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Modu
 
 
 def trunk() -> nn.Sequential:
-    """From a flat field to 8 × 8 places of channels."""
+    """From a flat field to 8 by 8 places of channels."""
     return nn.Sequential(
         nn.Unflatten(1, (1, CELLS, CELLS)),
         _convolution(1, CHANNELS // 2, 5, 4),
@@ -42,13 +42,11 @@ def actor() -> nn.Sequential:
 
 def pooled(inputs: int) -> nn.Sequential:
     """From places to channels alone."""
-    return nn.Sequential(
-        _convolution(inputs, CHANNELS, 3, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
-    )
+    return nn.Sequential(_convolution(inputs, CHANNELS, 3, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
 class Critic(nn.Module):
-    """What field and actions are worth: the actions are one more channel of the 8 × 8 places."""
+    """What field and actions are worth: the actions are one more channel of the 8 by 8 places."""
 
     def __init__(self):
         """With weights of its own."""

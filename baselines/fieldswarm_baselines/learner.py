@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import fieldswarm
 import numpy as np
 from numpy.typing import NDArray
-
-import fieldswarm
 
 
 class Whole(Protocol):

@@ -1,10 +1,10 @@
 """A training on disk: what it was asked for, its learning curve, the best it had, and all that is needed to go on.
 
-    run.json         what was asked for, with hyper-parameters, versions and the machine
-    curve.csv        seconds, agent_steps, updates, error: a line for each validation
-    best.policy      the best by validation, as a blob; best.pt where the controller is a centralised network
-    progress.json    how far the checkpoint is
-    checkpoint.pt    all that is needed to go on
+run.json         what was asked for, with hyper-parameters, versions and the machine
+curve.csv        seconds, agent_steps, updates, error: a line for each validation
+best.policy      the best by validation, as a blob; best.pt where the controller is a centralised network
+progress.json    how far the checkpoint is
+checkpoint.pt    all that is needed to go on
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import torch
-
 import fieldswarm
+import torch
 
 from .refusal import Refused
 from .trials import Controller
@@ -103,7 +102,7 @@ class Run:
         for name in IDENTITY:
             if there[name] != asked[name]:
                 raise Refused(
-                    f"{self.folder} has a run with {name} {there[name]}, not {asked[name]}: it cannot be resumed as one"
+                    f"{self.folder} has a run with {name} {there[name]}: it cannot be resumed with {asked[name]}"
                 )
 
     @property

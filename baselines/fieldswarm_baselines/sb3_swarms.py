@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from fieldswarm.envs import _Whole
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from fieldswarm.envs import _Whole
-
 from .sight import Sight
 
-Rewards = NDArray[np.float64]
+Numbers, Rewards = NDArray[np.float32], NDArray[np.float64]
 
 # Episodes end in so many groups, so that what is learnt from at a time is of all parts of an episode.
 GROUPS = 10
@@ -44,21 +43,21 @@ class Swarms(VecEnv):
         seeds = np.random.SeedSequence(seed).generate_state(self.num_envs)
         self.episodes.seed([int(seed) for seed in seeds])
 
-    def _look(self) -> NDArray[np.float32]:
+    def _look(self) -> Numbers:
         return self.sight.rows(self.whole.observe())
 
-    def reset(self) -> NDArray[np.float32]:
+    def reset(self) -> Numbers:
         """Begin anew everywhere; the first episodes are cut short, one group's more than the other's."""
         self.episodes.reset(range(self.num_envs))
         group = 1 + np.arange(self.num_envs) % GROUPS
         self.cut = self.episodes.now + group * self.episodes.steps // GROUPS
         return self._look()
 
-    def step_async(self, actions: NDArray[np.float32]) -> None:
+    def step_async(self, actions: Numbers) -> None:
         """Take note of actions."""
         self.actions = np.ascontiguousarray(actions, np.float32).reshape(self.orders)
 
-    def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[Numbers, Numbers, NDArray[np.bool_], list[dict[str, Any]]]:
         """One control interval."""
         episodes = self.episodes
         rewards, failures = episodes.step(self.actions)

@@ -1,8 +1,8 @@
 """Hyper-parameters of PPO and TD3, problem by problem.
 
 They are the paper's (appendix "Baseline Reinforcement Learning Benchmarks", one table for each problem), but for
-what is under `ours` below and in README.md: how many environments, how large rewards are, how much is explored, which
-the paper does not say.
+what is under `ours` below and in README.md: how many environments, how large rewards are, how much is explored,
+which the paper does not say.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class TD3:
     exploration: float = 0.1
 
 
-# Order one, as the authors' where they are known: energy / 10 for ks-1d, 10 × error for density-2d, the logarithm for
-# turbulence.
+# Of order one, as the authors' where they are known: a tenth of the energy for ks-1d, ten times the error for
+# density-2d, the logarithm for turbulence.
 REWARDS = {
     "heat-1d": Reward(),
     "fkpp-1d": Reward(10.0),

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import fieldswarm
 import numpy as np
 from numpy.typing import NDArray
 
-import fieldswarm
-
-# What fields are divided by, the paper's: of ks "observation states are scaled by a normalization factor of 5.0", of
-# turbulence by 50. The others are of order one as they are.
+# What fields are divided by, the paper's: of ks "observation states are scaled by a normalization factor of 5.0",
+# of turbulence by 50. The others are of order one as they are.
 SCALES = {"ks-1d": 5.0, "ks-2d": 5.0, "turbulence-2d": 50.0}
 
 
 class Sight:
-    """Field, target and positions side by side, as the paper has it: "current PDE state, target state, and all agent
-    coordinates".
+    """Field, target and positions side by side, as the paper has it: "current PDE state, target state, and all
+    agent coordinates".
 
-    Fields that are to be stilled have no target, and agents that stay where they are no place worth telling; who is
-    still alive is not told either.
+    Fields that are to be stilled have no target, and agents that stay where they are no place worth telling; who
+    is still alive is not told either.
     """
 
     def __init__(self, problem: fieldswarm.Problem):

@@ -7,12 +7,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import fieldswarm
 import numpy as np
 import torch
-from numpy.typing import NDArray
-
-import fieldswarm
 from fieldswarm.envs import _Whole
+from numpy.typing import NDArray
 
 from .learner import Whole
 from .refusal import Refused
@@ -77,9 +76,7 @@ def _alone(
     return recording.score["headline"]
 
 
-def _together(
-    problem: fieldswarm.Problem, controller: Whole, trial: Trial, indices: range
-) -> NDArray[np.float64]:
+def _together(problem: fieldswarm.Problem, controller: Whole, trial: Trial, indices: range) -> NDArray[np.float64]:
     """Of several episodes side by side, each of which the controller leads as a whole."""
     whole = _Whole(problem, len(indices))
     batch, envs = whole.episodes.batch, range(len(indices))
