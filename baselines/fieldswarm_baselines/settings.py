@@ -82,7 +82,7 @@ class TD3:
     smoothing: float = 0.2
     """Of target actions: a tenth of their range."""
     # ours
-    envs: int = 256
+    envs: int = 64
     reward: Reward = Reward()
     exploration: float = 0.1
 
@@ -90,10 +90,10 @@ class TD3:
 # Of order one, as the authors' where they are known: a tenth of the energy for ks-1d, ten times the error for
 # density-2d, the logarithm for turbulence.
 REWARDS = {
-    "heat-1d": Reward(),
+    "heat-1d": Reward(10.0),
     "fkpp-1d": Reward(10.0),
-    "heat-2d": Reward(),
-    "heat-2d-obstacles": Reward(),
+    "heat-2d": Reward(10.0),
+    "heat-2d-obstacles": Reward(10.0),
     "ks-1d": Reward(0.1),
     "ks-2d": Reward(0.1),
     "turbulence-2d": Reward(log=True),
@@ -121,17 +121,16 @@ _PPO = {
     "density-2d": PPO(Rate(1e-4, 0.0), Rate(5e-4, 0.0), 1600, 50, entropy=0.001, target_kl=0.05, envs=64),
 }
 
-_ROD_TD3 = TD3(Rate(1e-4), Rate(5e-4), 256, 125_000)
-_PLATE_TD3 = replace(_ROD_TD3, envs=64)
+_RODS_AND_PLATES = TD3(Rate(1e-4), Rate(5e-4), 256, 125_000)
 _TD3 = {
-    "heat-1d": _ROD_TD3,
-    "fkpp-1d": _ROD_TD3,
-    "heat-2d": _PLATE_TD3,
-    "heat-2d-obstacles": _PLATE_TD3,
+    "heat-1d": _RODS_AND_PLATES,
+    "fkpp-1d": _RODS_AND_PLATES,
+    "heat-2d": _RODS_AND_PLATES,
+    "heat-2d-obstacles": _RODS_AND_PLATES,
     "ks-1d": TD3(Rate(1e-6), Rate(5e-5), 512, 200_000),
     "ks-2d": TD3(Rate(1e-6), Rate(5e-5), 128, 12_500, envs=16),
     "turbulence-2d": TD3(Rate(1e-4, 1e-5, "cosine"), Rate(1e-4, 1e-5, "cosine"), 128, 100_000, envs=16),
-    "density-2d": TD3(Rate(1e-4), Rate(5e-4), 256, 50_000, envs=16),
+    "density-2d": TD3(Rate(1e-4), Rate(5e-4), 256, 50_000),
 }
 
 

@@ -17,7 +17,7 @@ from .centralised import BACKBONE, DISCOUNT, Centralised
 from .sb3_swarms import Swarms
 
 # Steps of each environment in an advance, each with a step of the optimisers.
-SLICE = 50
+SLICE = 10
 
 # The replay buffer's arrays.
 KEPT = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
