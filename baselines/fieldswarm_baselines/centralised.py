@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import fieldswarm
@@ -57,7 +56,7 @@ class Centralised:
         self.seed = seed
         self.model = model
         self.slice = slice_steps * settings.envs
-        self.settings = asdict(settings)
+        self.settings = settings
 
     @property
     def swarms(self) -> Swarms:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import fieldswarm
@@ -31,8 +30,8 @@ class Learner(Protocol):
     Made by its module's `begin(problem, seed)`; everything random in it follows from the seed.
     """
 
-    settings: Mapping[str, Any]
-    """The hyper-parameters, for the record: numbers and words that JSON takes."""
+    settings: Any
+    """The hyper-parameters, for the record: a dataclass of what JSON takes."""
     progress: float
     """How much of the training is over, from 0 to 1: set from outside, for rates that decay."""
     agent_steps: int

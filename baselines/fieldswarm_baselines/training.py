@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -74,7 +74,7 @@ def train(
         torch.set_num_threads(threads)
         learner = begin(problem, seed)
         if not resume:
-            run.begin(asked | {"hyper_parameters": learner.settings} | machine.described(threads))
+            run.begin(asked | {"hyper_parameters": asdict(learner.settings)} | machine.described(threads))
         Training(run, learner, problem, budget, threads).go_on()
     finally:
         run.unlock()
