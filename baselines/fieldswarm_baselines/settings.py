@@ -89,14 +89,14 @@ class TD3:
     """Steps of the optimisers after each step of all environments; the authors have one."""
 
 
-# Of order one, as the authors' where they are known: a tenth of the energy for ks-1d, ten times the error for
-# density-2d, the logarithm for turbulence.
+# Of order one. The authors have the error itself for heat-1d, a tenth of it for ks-1d, ten times of it for density-2d
+# and the logarithm for turbulence.
 REWARDS = {
     "heat-1d": Reward(10.0),
     "fkpp-1d": Reward(10.0),
     "heat-2d": Reward(10.0),
     "heat-2d-obstacles": Reward(10.0),
-    "ks-1d": Reward(0.1),
+    "ks-1d": Reward(1.0),
     "ks-2d": Reward(0.1),
     "turbulence-2d": Reward(log=True),
     "density-2d": Reward(10.0),
@@ -132,7 +132,7 @@ _TD3 = {
     "heat-2d": _RODS_AND_PLATES,
     "heat-2d-obstacles": _RODS_AND_PLATES,
     # The paper: 1e-6 and 5e-5 on both, under which the error has not moved after the first thousands of updates.
-    "ks-1d": TD3(Rate(1e-4), Rate(5e-4), 512, 200_000),
+    "ks-1d": TD3(Rate(1e-4), Rate(5e-4), 512, 200_000, envs=32),
     "ks-2d": TD3(Rate(1e-4), Rate(5e-4), 128, 12_500, warmup=50, envs=8, repeats=2),
     "turbulence-2d": TD3(Rate(1e-4, 1e-5, "cosine"), Rate(1e-4, 1e-5, "cosine"), 128, 100_000, warmup=50, envs=16),
     "density-2d": TD3(Rate(1e-4), Rate(5e-4), 256, 50_000),
