@@ -76,11 +76,11 @@ class Matd3:
 
 
 MATD3 = {
-    "heat-1d": Matd3(16, 256, Pay(0.5, True)),
+    "heat-1d": Matd3(32, 256, Pay(0.5, True)),
     "fkpp-1d": Matd3(16, 1024, Pay(0.5, True), decays=True),
     "heat-2d": Matd3(16, 256, Pay(0.5, True), buffer=40_000),
     "heat-2d-obstacles": Matd3(16, 256, Pay(0.5, True), buffer=40_000),
-    "ks-1d": Matd3(16, 512, Pay(0.5, True)),
+    "ks-1d": Matd3(32, 512, Pay(0.5, True)),
     "ks-2d": Matd3(4, 1600, Pay(0.5, True), buffer=12_500),
     "turbulence-2d": Matd3(4, 512, Pay(0.5, True), buffer=8_000),
     "density-2d": Matd3(16, 256, Pay(0.0, True), buffer=50_000),
