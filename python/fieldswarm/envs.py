@@ -76,15 +76,20 @@ class _Whole:
         self.action_space = _box(-1, 1, (agents, self.episodes.batch.order_size))
 
     def observe(self) -> dict[str, NDArray[Any]]:
-        batch, problem = self.episodes.batch, self.episodes.problem
-        seen: dict[str, NDArray[Any]] = {"field": batch.fields().astype(np.float32)}
-        if problem.tracking:
-            seen["target"] = batch.targets()
-        low, high = np.asarray(problem.low), np.asarray(problem.high)
-        scaled = (batch.position - low) / (high - low)
-        seen["position"] = np.clip(scaled, 0, 1).astype(np.float32)
-        seen["alive"] = self.episodes.alive.astype(np.int8)
-        return seen
+        return _all_of(self.episodes)
+
+
+def _all_of(episodes: Episodes) -> dict[str, NDArray[Any]]:
+    """Fields, targets and swarms as they are now."""
+    batch, problem = episodes.batch, episodes.problem
+    seen: dict[str, NDArray[Any]] = {"field": batch.fields().astype(np.float32)}
+    if problem.tracking:
+        seen["target"] = batch.targets()
+    low, high = np.asarray(problem.low), np.asarray(problem.high)
+    scaled = (batch.position - low) / (high - low)
+    seen["position"] = np.clip(scaled, 0, 1).astype(np.float32)
+    seen["alive"] = episodes.alive.astype(np.int8)
+    return seen
 
 
 class FieldEnv(gymnasium.Env):
@@ -282,7 +287,8 @@ class SwarmVectorEnv:
 
     Dead agents stay as absorbing states: they see zeros, get no reward and are terminated; an environment that has
     ended begins anew with the next step, whose actions are ignored. Observations are views that change with
-    every step: copy what is to be kept. `observations`, `alive` hold those of all agents: (num_envs, agents, …).
+    every step: copy what is to be kept. `observations`, `alive` hold those of all agents: (num_envs, agents, …), and
+    `errors` the mean squared error of every field.
 
     >>> import numpy as np
     >>> env = SwarmVectorEnv("heat-1d", num_envs=4, agents=8)
@@ -305,6 +311,7 @@ class SwarmVectorEnv:
         self.agents = list(self.possible_agents)
         self.observations = read_only(self._patches.seen)
         self.alive = self._patches.episodes.alive
+        self.errors = read_only(self._patches.episodes.error)
         names = list(enumerate(self.agents))
         self._views = {name: self.observations[:, k] for k, name in names}
         self._actions = np.zeros((num_envs, len(names), *self._patches.action_space.shape), np.float32)
@@ -336,11 +343,18 @@ class SwarmVectorEnv:
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
-        """Begin an episode in all environments."""
+        """Begin an episode in all environments, or in those of `options["reset_mask"]` alone."""
         episodes = self._patches.episodes
         episodes.seed(_seeds(seed, self.num_envs))
-        episodes.reset(range(self.num_envs))
+        mask = (options or {}).get("reset_mask", np.ones(self.num_envs, bool))
+        episodes.reset([int(env) for env in np.flatnonzero(mask)])
         return dict(self._views), {}
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The whole of every environment, as a `FieldVectorEnv` shows it: for what is there in training alone,
+        such as a critic.
+        """
+        return _all_of(self._patches.episodes)
 
     def step(self, actions: Mapping[str, NDArray[np.float32]]) -> tuple[Any, ...]:
         """One control interval in all of them; agents without actions rest."""

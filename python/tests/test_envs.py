@@ -143,6 +143,35 @@ def test_vector_forms_do_what_single_ones_do():
     assert (episodes.begun == episodes.now).all()
 
 
+@pytest.mark.parametrize("problem", ["heat-1d", "ks-1d"])
+def test_a_critic_sees_the_whole_of_what_agents_see_a_patch_of(problem):
+    many, whole = SwarmVectorEnv(problem, 3), FieldVectorEnv(problem, 3)
+    many.reset(seed=4)
+    expected, _ = whole.reset(seed=4)
+    state = many.state()
+    assert list(state) == list(expected)
+    for name, part in expected.items():
+        np.testing.assert_array_equal(state[name], part)
+    error = state["field"] - state["target"] if "target" in state else state["field"]
+    np.testing.assert_allclose(many.errors, np.square(error).mean(1), rtol=1e-5)
+    with pytest.raises(ValueError, match="read-only"):
+        many.errors[:] = 0
+
+
+def test_one_environment_can_begin_anew_while_others_go_on():
+    env = SwarmVectorEnv("heat-1d", 3, steps=4)
+    env.reset(seed=1)
+    for _ in range(2):
+        env.step({})
+    before = env.state()["field"]
+    env.reset(options={"reset_mask": np.array([False, True, False])})
+    after = env.state()["field"]
+    assert list((before == after).all(1)) == [True, False, True]
+    cuts = [env.step({})[3]["agent_0"] for _ in range(3)]
+    # The others have had four steps after two more, and begin anew with the third, as ever.
+    assert [list(cut) for cut in cuts] == [[False] * 3, [True, False, True], [False] * 3]
+
+
 class Growing(Plant):
     """Ten times as hot with every step."""
 
