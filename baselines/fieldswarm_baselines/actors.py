@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import fieldswarm
 import numpy as np
 import torch
 from benchmarl.models import MlpConfig
 from benchmarl.models.common import Model, ModelConfig
+from fieldswarm.build import Design, deeponet
 from numpy.typing import NDArray
 from tensordict import TensorDictBase
 from torch import Tensor, nn
 
-import fieldswarm
-from fieldswarm.build import Design, deeponet
-
+from .learner import Diverged
 from .patches import FREQUENCIES, SIGHTS
 
 # The paper's backbone.
@@ -76,6 +76,12 @@ class DeepONetConfig(ModelConfig):
         return _DeepONetModel
 
 
+def check(actor: nn.Module) -> None:
+    """Raises `Diverged` if it is made of something that is no number."""
+    if not all(part.isfinite().all() for part in actor.parameters()):
+        raise Diverged("the actor's weights are no numbers any more")
+
+
 def blob(problem: str, actor: Model) -> fieldswarm.Policy:
     """The actor as agents carry it."""
     if isinstance(actor, _DeepONetModel):
@@ -92,8 +98,8 @@ def dense(actor: Model) -> list[nn.Linear]:
 def begin_gently(actor: nn.Module) -> None:
     """Makes the last layer's weights a hundredth of what they are, so that agents begin by doing little.
 
-    Half of all networks push errors up, more the larger they are: without this a field is far away from anything
-    worth seeing before a method has learnt a thing. It is what PPO's authors and most libraries do.
+    Half of all networks push errors up, more the larger they are: without this a field is far away from
+    anything worth seeing before a method has learnt a thing. It is what PPO's authors and most libraries do.
     """
     with torch.no_grad():
         for last in list(actor.parameters())[-2:]:
@@ -106,10 +112,11 @@ def numbers(layers: Iterable[tuple[Tensor, Tensor]]) -> list[tuple[NDArray[np.fl
 
 
 def mlp_blob(problem: str, layers: Iterable[tuple[Tensor, Tensor]]) -> fieldswarm.Policy:
-    """An MLP on errors and waves side by side: the head's first layer reads both, the branch is empty and the trunk
-    hands its waves on.
+    """An MLP on errors and waves side by side: the head's first layer reads both, the branch is empty and the
+    trunk hands its waves on.
 
-    Of the last layer's outputs the first are the actions; MAPPO's others are deviations, which nobody needs any more.
+    Of the last layer's outputs the first are the actions; MAPPO's others are deviations, which nobody needs any
+    more.
     """
     found = numbers(layers)
     problem_waves = 2 * fieldswarm.Problem(problem).axes * len(FREQUENCIES)

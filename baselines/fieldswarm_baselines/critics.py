@@ -10,9 +10,9 @@ from torchrl.modules import MLP
 class Critic(nn.Module):
     """A value for every agent from what is its own and from the whole, with the same weights for all.
 
-    An MLP of 2 x 256 ReLU that reads both side by side. What its first layer makes of the whole is the same for all
-    agents of an environment and computed once; each agent's own part says which of them is meant, and carries its
-    local error, which is what most of its reward is about.
+    An MLP of 2 x 256 ReLU that reads both side by side. What its first layer makes of the whole is the same for
+    all agents of an environment and computed once; each agent's own part says which of them is meant, and
+    carries its local error, which is what most of its reward is about.
     """
 
     def __init__(self, own: int, whole: int, cells: int = 256):
@@ -21,7 +21,11 @@ class Critic(nn.Module):
         self.own = nn.Linear(own, cells)
         self.whole = nn.Linear(whole, cells, bias=False)
         self.rest = MLP(
-            in_features=cells, out_features=1, num_cells=[cells], activation_class=nn.ReLU, activate_last_layer=False
+            in_features=cells,
+            out_features=1,
+            num_cells=[cells],
+            activation_class=nn.ReLU,
+            activate_last_layer=False,
         )
 
     def forward(self, whole: Tensor, own: Tensor, actions: Tensor | None = None) -> Tensor:

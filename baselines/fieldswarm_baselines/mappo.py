@@ -1,12 +1,13 @@
 """MAPPO with BenchMARL: one actor for all agents, and a critic that sees everything.
 
-Actor, distribution, clipped loss and advantages (GAE) are those of `benchmarl.algorithms.Mappo`, that is TorchRL's.
-BenchMARL's `Experiment` around it trains to an end, evaluates and writes files by itself, and cannot be led piece by
-piece; the loop here does what its loop does: collect a rollout, weigh it, then epochs of minibatches with Adam.
+Actor, distribution, clipped loss and advantages (GAE) are those of `benchmarl.algorithms.Mappo`, that is
+TorchRL's. BenchMARL's `Experiment` around it trains to an end, evaluates and writes files by itself, and cannot
+be led piece by piece; the loop here does what its loop does: collect a rollout, weigh it, then epochs of
+minibatches with Adam.
 
-Two things differ from BenchMARL's defaults. Its critic gives one value for the team or needs as many networks as
-there are agents; ours gives every agent a value, as in the paper (`critics`). And advantages are normalised, as in the
-paper's other PPO, since rewards have no unit.
+Two things differ from BenchMARL's defaults. Its critic gives one value for the team or needs as many networks
+as there are agents; ours gives every agent a value, as in the paper (`critics`). And advantages are normalised,
+as in the paper's other PPO, since rewards have no unit.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import fieldswarm
 import torch
 from benchmarl.algorithms import MappoConfig
 from benchmarl.algorithms.mappo import Mappo
@@ -23,8 +25,6 @@ from tensordict.nn import TensorDictModule
 from torch import Tensor
 from torchrl.data import Bounded, Composite, Unbounded
 from torchrl.envs.utils import ExplorationType, set_exploration_type
-
-import fieldswarm
 
 from . import actors
 from .critics import Critic
@@ -42,7 +42,9 @@ class SeeingMappo(Mappo):
         """The critic."""
         whole = self.state_spec["state"].shape[-1]
         own = self.observation_spec[OBSERVATION].shape[-1]
-        return TensorDictModule(Critic(own, whole), in_keys=["state", OBSERVATION], out_keys=[(group, "state_value")])
+        return TensorDictModule(
+            Critic(own, whole), in_keys=["state", OBSERVATION], out_keys=[(group, "state_value")]
+        )
 
 
 class SeeingMappoConfig(MappoConfig):
@@ -70,7 +72,9 @@ class Learner:
         self.loss = algorithm.get_loss_and_updater(GROUP)[0]
         self.loss.normalize_advantage = True
         self.parts = [list(part) for part in algorithm.get_parameters(GROUP).values()]
-        self.optimiser = torch.optim.Adam([{"params": part} for part in self.parts], lr=settings.lr, eps=1e-5, fused=True)
+        self.optimiser = torch.optim.Adam(
+            [{"params": part} for part in self.parts], lr=settings.lr, eps=1e-5, fused=True
+        )
         self.agent_steps = self.updates = 0
         self.progress = 0.0
 
@@ -118,6 +122,7 @@ class Learner:
             for chosen in torch.randperm(len(rollout)).split(frames):
                 self._learn(rollout[chosen])
         self.agent_steps += rollout.numel() * agents
+        actors.check(self.actor())
 
     def _learn(self, minibatch: TensorDict) -> None:
         """A step of the optimiser."""

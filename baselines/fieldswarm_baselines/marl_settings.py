@@ -1,10 +1,10 @@
 """Settings of MAPPO and MATD3: one row for each problem.
 
-From the paper's tables of hyper-parameters (appendix "Baseline Reinforcement Learning Benchmarks"): learning rates,
-rollouts, batches, epochs, clips, entropy, buffers, noise. Batches count the observations of single agents, since one
-network is learnt from all of them. The paper does not say how many environments there are, but for `heat-1d`, 256 on
-a GPU; ours are as many as make a rollout some ten to forty minibatches. What departs from the paper, and why, stands
-beside it.
+From the paper's tables of hyper-parameters (appendix "Baseline Reinforcement Learning Benchmarks"): learning
+rates, rollouts, batches, epochs, clips, entropy, buffers, noise. Batches count the observations of single
+agents, since one network is learnt from all of them. The paper does not say how many environments there are,
+but for `heat-1d`, 256 on a GPU; ours are as many as make a rollout some ten to forty minibatches. What departs
+from the paper, and why, stands beside it.
 """
 
 from __future__ import annotations

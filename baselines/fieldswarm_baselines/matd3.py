@@ -1,20 +1,21 @@
 """MATD3 with TorchRL: one actor for all agents, and twin critics that see everything.
 
-The loss is TorchRL's `TD3Loss`, the target networks follow with its `SoftUpdate`, and the actor is BenchMARL's, as in
-`mappo`.
+The loss is TorchRL's `TD3Loss`, the target networks follow with its `SoftUpdate`, and the actor is BenchMARL's,
+as in `mappo`.
 
-AgileRL, which is known for MATD3, was tried in version 2.58.0. Agents with names like agent_0, agent_1 share one actor
-there, but critics too, which are not told whose value is asked for, so that no agent can be paid for what it did
-itself. One call of its `learn` goes through the agents one after the other, each with all agents' observations: 0.27 s
-for 8 agents and batches of 256 on one busy thread, and not done after a minute for 64 agents that see a plane. And it
-does not load without a good forty packages, TorchRL's next version of tensordict and libraries for language models
-among them.
+AgileRL, which is known for MATD3, was tried in version 2.58.0. Agents with names like agent_0, agent_1 share
+one actor there, but critics too, which are not told whose value is asked for, so that no agent can be paid for
+what it did itself. One call of its `learn` goes through the agents one after the other, each with all agents'
+observations: a quarter of a second for 8 agents on one busy thread, and far more for 64
+agents that see a plane. And it does not load without a good forty packages, TorchRL's next version of
+tensordict and libraries for language models among them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import fieldswarm
 import torch
 from benchmarl.models.common import ModelConfig
 from tensordict import TensorDict
@@ -22,8 +23,6 @@ from tensordict.nn import TensorDictModule, TensorDictSequential
 from torch import Tensor
 from torchrl.data import Bounded, Composite, Unbounded
 from torchrl.objectives import SoftUpdate, TD3Loss, ValueEstimators
-
-import fieldswarm
 
 from . import actors
 from .critics import Critic
@@ -46,11 +45,11 @@ class Learner:
         self.swarms = Swarms(problem, settings.envs, seed, settings.pay)
         self.model = self._actor(model)
         actors.begin_gently(self.model)
-        logits, action = (GROUP, "logits"), [ACTION]
-        self.policy = TensorDictSequential(self.model, TensorDictModule(torch.tanh, in_keys=[logits], out_keys=action))
+        bounded = TensorDictModule(torch.tanh, in_keys=[(GROUP, "logits")], out_keys=[ACTION])
+        self.policy = TensorDictSequential(self.model, bounded)
         # The loss lets critics see of the next step what the actor reads; this one hands the state on.
         whole_too = TensorDictSequential(
-            TensorDictModule(torch.clone, in_keys=["state"], out_keys=["state"]), *self.policy.module
+            TensorDictModule(torch.clone, in_keys=["state"], out_keys=["state"]), self.model, bounded
         )
         (_, agents), actions = self.swarms.size, self.swarms.actions
         whole = self.swarms.whole.shape[-1] + agents * actions
@@ -112,6 +111,7 @@ class Learner:
             self._collect()
             if self.replay.filled > self.settings.warm_up:
                 self._learn()
+        actors.check(self.model)
 
     @torch.no_grad()
     def _collect(self) -> None:
@@ -147,16 +147,11 @@ class Learner:
         )
         size = actions.shape[:2]
         gone = failed[:, None, None].expand(*size, 1)
-        agents = {"observation": before["observation"], "action": actions}
-        outcome = {
-            "observation": after["observation"],
-            "reward": rewards.unsqueeze(-1),
-            "done": gone,
-            "terminated": gone,
-        }
-        following = {GROUP: TensorDict(outcome, size), "state": after["state"]}
-        parts = {GROUP: TensorDict(agents, size), "state": before["state"], "next": TensorDict(following, size[:1])}
-        return TensorDict(parts, size[:1])
+        agents = TensorDict({"observation": before["observation"], "action": actions}, size)
+        later = TensorDict({"observation": after["observation"], "reward": rewards.unsqueeze(-1)}, size)
+        later["done"] = later["terminated"] = gone
+        following = TensorDict({GROUP: later, "state": after["state"]}, size[:1])
+        return TensorDict({GROUP: agents, "state": before["state"], "next": following}, size[:1])
 
     def _step(self, part: str, loss: Tensor) -> None:
         self.optimisers[part].zero_grad()

@@ -1,8 +1,9 @@
-"""Agents that see their patches, many swarms of them as tensors, for methods whose agents decide for themselves.
+"""Agents that see their patches, many swarms of them as tensors, for methods whose agents decide for
+themselves.
 
-A step of all environments is one call of the engine. Agents see what the shipped policy of the problem sees of the
-error: as wide a window, the coarse picture of the whole where it has one, and sin and cos of their position.
-Critics, which exist in training alone, see the whole field besides.
+A step of all environments is one call of the engine. Agents see what the shipped policy of the problem sees of
+the error: as wide a window, the coarse picture of the whole where it has one, and sin and cos of their
+position. Critics, which exist in training alone, see the whole field besides.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import fieldswarm
 import numpy as np
 import torch
+from fieldswarm.envs import SwarmVectorEnv
 from numpy.typing import NDArray
 from torch import Tensor
-
-import fieldswarm
-from fieldswarm.envs import SwarmVectorEnv
 
 FREQUENCIES = (1.0, 2.0, 4.0, 8.0)
 
@@ -49,10 +49,10 @@ SIGHTS = {
 class Pay:
     """What agents are paid for, the same for all methods.
 
-    The reward of agent i is -(share · near_i + (1 - share) · whole): `near` is the mean squared error of its window
-    after the step, `whole` that of the field, both in units of the sight's scale. The paper's code takes the error
-    at the agent's cell for `near`; a window is what the agent can act on. With `root` both are root mean squares,
-    whose slope does not vanish with the error.
+    The reward of agent i is -(share · near_i + (1 - share) · whole): `near` is the mean squared error of its
+    window after the step, `whole` that of the field, both in units of the sight's scale. The paper's code takes
+    the error at the agent's cell for `near`; a window is what the agent can act on. With `root` both are root
+    mean squares, whose slope does not vanish with the error.
     """
 
     share: float
@@ -75,9 +75,7 @@ class Swarms:
         """Begin an episode in every environment."""
         self.sight, self.pay = SIGHTS[problem], pay
         self.problem = fieldswarm.Problem(problem)
-        self.env = SwarmVectorEnv(
-            problem, envs, window=self.sight.window, frequencies=FREQUENCIES, reward="error"
-        )
+        self.env = SwarmVectorEnv(problem, envs, window=self.sight.window, frequencies=FREQUENCIES, reward="error")
         self.cells = self.sight.window**self.problem.axes
         self.env.reset(seed=seed)
         horizon = self.problem.horizon
@@ -132,13 +130,13 @@ class Swarms:
         return self._rewards(), terminated, truncated & ~terminated
 
     def _rewards(self) -> Tensor:
-        # What has blown up is bad enough at ten times the unit.
+        # What has blown up is bad enough at thirty times the unit.
         near = self.observation[..., : self.cells].square().mean(-1)
         whole = torch.from_numpy(self.env.errors / self.sight.scale**2).float()[:, None].expand_as(near)
         if self.pay.root:
             near, whole = near.sqrt(), whole.sqrt()
         bad = self.pay.share * near + (1 - self.pay.share) * whole
-        return -torch.nan_to_num(bad, nan=10.0, posinf=10.0).clamp(max=10.0)
+        return -torch.nan_to_num(bad, nan=30.0, posinf=30.0).clamp(max=30.0)
 
     def begin_anew(self, ended: NDArray[np.bool_]) -> None:
         """New episodes where one has ended."""

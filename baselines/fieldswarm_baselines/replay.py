@@ -5,22 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from tensordict import TensorDict
 from torch import Tensor
 
 
 class Replay:
     """A ring of steps, each of all environments.
 
-    What is seen is kept once, in half precision: what followed a step stands with the next one. A step at which time
-    was up has no such follower and is never drawn; where an environment failed nothing follows that counts.
+    What is seen is kept once, in half precision: what followed a step stands with the next one. A step at which
+    time was up has no such follower and is never drawn; where an environment failed nothing follows that
+    counts.
     """
 
     def __init__(self, frames: int, first: dict[str, Tensor], actions: Tensor):
         """Room for so many frames like this one, of a step of every environment."""
         envs, agents = actions.shape[:2]
         self.room = frames // envs
-        self.seen = {name: torch.zeros((self.room, *part.shape), dtype=torch.float16) for name, part in first.items()}
+        self.seen = {
+            name: torch.zeros((self.room, *part.shape), dtype=torch.float16) for name, part in first.items()
+        }
         self.actions = torch.zeros((self.room, *actions.shape))
         self.rewards = torch.zeros((self.room, envs, agents))
         self.terminated = torch.zeros((self.room, envs), dtype=torch.bool)
@@ -64,7 +66,9 @@ class Replay:
 
     def state(self) -> dict[str, Any]:
         """The steps so far."""
-        return {"at": self.at, "filled": self.filled} | {n: p[: self.filled].clone() for n, p in self._parts().items()}
+        return {"at": self.at, "filled": self.filled} | {
+            n: p[: self.filled].clone() for n, p in self._parts().items()
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """These steps."""
