@@ -17,7 +17,8 @@ use artifacts::fitting;
 use problem::Problem;
 use serde::Serialize;
 use std::fmt::Debug;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
 
 /// What a centre is told at the beginning of a control interval.
 #[derive(Debug, Clone, Copy)]
@@ -104,6 +105,29 @@ pub struct Decisions {
     pub mean_ms: f64,
     /// See [`mean_ms`](Self::mean_ms).
     pub worst_ms: f64,
+}
+
+/// Tells how long decisions take, of all centres that a guide makes.
+#[derive(Debug, Default)]
+pub struct Stopwatch(Mutex<Decisions>);
+
+impl Stopwatch {
+    /// Lets somebody decide.
+    pub fn time<R>(&self, decide: impl FnOnce() -> R) -> R {
+        let began = Instant::now();
+        let decided = decide();
+        let ms = 1e3 * began.elapsed().as_secs_f64();
+        let mut took = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        took.count += 1;
+        took.mean_ms += (ms - took.mean_ms) / took.count as f64;
+        took.worst_ms = took.worst_ms.max(ms);
+        decided
+    }
+
+    /// How long they took so far.
+    pub fn read(&self) -> Decisions {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Where orders are given: every agent hears its own when it is shown its patch.

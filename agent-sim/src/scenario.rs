@@ -80,6 +80,9 @@ pub struct Scenario {
     /// Most times that it runs a plan, forwards and backwards, in one decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_runs: Option<usize>,
+    /// File of the network, of a controller that decides for all agents by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<PathBuf>,
     /// File of the policy; the shipped one if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<PathBuf>,
@@ -366,6 +369,9 @@ impl Scenario {
         if self.gain.is_some() && kind.takes != Takes::Gain {
             return senseless("--gain belongs to --controller proportional or coverage");
         }
+        if self.network.is_some() && kind.takes != Takes::Network {
+            return senseless("--network belongs to --controller dpc");
+        }
         let policy = match (kind.takes, &self.policy) {
             (Takes::Policy, Some(path)) => Some(PolicyFile::read(path)?),
             (Takes::Policy, None) => Some(shipped?),
@@ -395,6 +401,7 @@ impl Scenario {
             guide: None,
             planning: self.planning(kind, steps)?,
             gain: self.gain,
+            network: self.network.clone(),
             policy,
             brought,
             agents,
@@ -659,6 +666,8 @@ pub struct Team {
     pub planning: Planning,
     /// With which gain, where one was given.
     pub gain: Option<f64>,
+    /// With which network, where one was given.
+    pub network: Option<PathBuf>,
     /// With which policy.
     pub policy: Option<PolicyFile>,
     /// Policies that boards are given on the way, by the names that faults call them.

@@ -275,6 +275,14 @@ fn senseless_numbers_are_refused() {
             "trainer eval ks-1d --controller nmpc",
         ),
         (
+            "eval ks-1d --controller dpc",
+            "trainer eval ks-1d --controller dpc --network",
+        ),
+        (
+            "run heat-1d --network runs/heat-1d-centralised/best",
+            "belongs to --controller dpc",
+        ),
+        (
             "run heat-1d --controller coverage --replan 5",
             "belong to --controller nmpc",
         ),

@@ -20,6 +20,8 @@ pub const SCENARIO: &str = "scenario.toml";
 pub const EPISODE: &str = "episode.npy";
 /// The policy, likewise.
 pub const POLICY: &str = "agents.policy";
+/// The network of a controller that decides for all agents, likewise.
+pub const NETWORK: &str = "agents.network";
 /// Figures and fingerprint of every step.
 pub const STEPS: &str = "steps.csv";
 
@@ -111,6 +113,10 @@ pub fn recorded(folder: &Path, problems: &Problems) -> anyhow::Result<(Scenario,
     let policy = folder.join(POLICY);
     if policy.exists() {
         scenario.policy = Some(policy);
+    }
+    let network = folder.join(NETWORK);
+    if network.exists() {
+        scenario.network = Some(network);
     }
     scenario.links.clear();
     let problem = scenario.solved(problems)?;

@@ -7,7 +7,7 @@ use super::nodes::{conduct_rows, in_words, status_rows};
 use super::origin::origin;
 use super::plant_args::{PlantArgs, on_plant};
 use super::progress::Progress;
-use super::replay::{EPISODE, POLICY, SCENARIO, STEPS};
+use super::replay::{EPISODE, NETWORK, POLICY, SCENARIO, STEPS};
 use super::rig_args::{RigArgs, Start, read_boards};
 use super::scenario_args::ScenarioArgs;
 use super::tape::{self, Tape};
@@ -37,7 +37,7 @@ use place::record::RECORD;
 use problem::metrics::Score;
 use problem::test_set::Resampled;
 use problem::{Episode, Problem};
-use problem::{Problems, npy};
+use problem::{Problems, input, npy};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -901,7 +901,7 @@ fn keep(
     team: &Team,
     episode: &Episode,
     log: &[StepLog],
-) -> Result<Vec<PathBuf>, OutputError> {
+) -> anyhow::Result<Vec<PathBuf>> {
     let header = format!("# agent-sim {VERSION}; run it again with agent-sim replay\n");
     let mut written = vec![
         folder.write(
@@ -919,6 +919,13 @@ fn keep(
         Some(file) => written.push(folder.write(POLICY, file.bytes())?),
         // One of an earlier run must not be taken for this one's.
         None => folder.remove(POLICY)?,
+    }
+    match &team.network {
+        Some(path) => {
+            let bytes = input::read(path, input::CHECKPOINT)?;
+            written.push(folder.write(NETWORK, &bytes)?);
+        }
+        None => folder.remove(NETWORK)?,
     }
     Ok(written)
 }

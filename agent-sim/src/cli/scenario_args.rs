@@ -38,6 +38,9 @@ pub struct ScenarioArgs {
     /// [default: 20]
     #[arg(long, value_name = "N")]
     plan_runs: Option<usize>,
+    /// Network of dpc: a checkpoint of trainer train --centralised
+    #[arg(long, value_name = "FILE")]
+    network: Option<PathBuf>,
     /// Something that goes wrong, e.g. crash,fraction=0.3,at=0.5 (repeatable; agent-sim faults
     /// lists all)
     #[arg(long = "fault", value_name = "FAULT")]
@@ -121,6 +124,7 @@ impl ScenarioArgs {
         scenario.plan = or(&self.plan, scenario.plan);
         scenario.replan = or(&self.replan, scenario.replan);
         scenario.plan_runs = or(&self.plan_runs, scenario.plan_runs);
+        scenario.network = self.network.clone().or(scenario.network);
         scenario.policy = self.policy.clone().or(scenario.policy);
         scenario.standalone |= self.standalone;
         scenario.seed = self.seed.unwrap_or(scenario.seed);

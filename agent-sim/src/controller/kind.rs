@@ -54,6 +54,8 @@ pub enum Takes {
     Gain,
     /// How far to look ahead, and how often.
     Planning,
+    /// A network that decides for all agents.
+    Network,
 }
 
 /// Which of the ways, by its name.
@@ -61,12 +63,13 @@ pub enum Takes {
 pub struct ControllerKind(&'static Kind);
 
 /// All of them.
-static ALL: [ControllerKind; 5] = [
+static ALL: [ControllerKind; 6] = [
     ControllerKind::POLICY,
     ControllerKind::NONE,
     ControllerKind::PROPORTIONAL,
     ControllerKind::COVERAGE,
     ControllerKind::NMPC,
+    ControllerKind::DPC,
 ];
 
 /// What every result is shown beside.
@@ -165,6 +168,26 @@ impl ControllerKind {
             Err(BadScenario::Senseless(format!(
                 "nmpc plans through the derivatives of the field, which this command does not have; the \
                  trainer has run and eval with it: trainer eval {} --controller nmpc",
+                team.problem.address()
+            )))
+        },
+        make: |team, _| team.guided(),
+        yardstick: |_, _| None,
+    });
+
+    /// A network that was trained to decide for all agents; of another program, which trains it.
+    pub const DPC: Self = Self(&Kind {
+        name: "dpc",
+        help: "A network that decides for all agents (--network): trainer run|eval … --controller dpc",
+        run: "dpc",
+        colour: line::PURPLE,
+        has_agents: true,
+        takes: Takes::Network,
+        check: |_, _| Ok(()),
+        guide: |team| {
+            Err(BadScenario::Senseless(format!(
+                "this command does not read networks that decide for all agents; the trainer, which trains them, \
+                 has run and eval with it: trainer eval {} --controller dpc --network …",
                 team.problem.address()
             )))
         },
