@@ -4,9 +4,12 @@
 //! optimiser state stand in it as Burn's own records.
 
 use crate::learn::{History, TrainConfig};
-use crate::policy::PolicyConfig;
+use crate::policy::{PolicyConfig, PolicyModule};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use artifacts::output::write_whole;
+use burn::module::Module;
+use burn::store::ModuleRecord;
+use burn::tensor::{Bytes, Device};
 use problem::input;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -14,7 +17,7 @@ use std::path::Path;
 const MAGIC: &[u8; 8] = b"TRAINING";
 /// Changes with every change of the layout, also of the records in it: `tests/golden` holds a file of
 /// each.
-const FORMAT: u32 = 8;
+const FORMAT: u32 = 9;
 const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
 
 /// A training, frozen between two steps.
@@ -54,6 +57,15 @@ impl Checkpoint {
         bytes.extend(FORMAT.to_le_bytes());
         bytes.extend(postcard::to_stdvec_crc32(self, CRC.digest())?);
         Ok(bytes)
+    }
+
+    /// The network as it was, on a device.
+    pub fn network(&self, device: &Device) -> Result<PolicyModule> {
+        let unreadable = "the checkpoint's network cannot be read";
+        let bytes = Bytes::from_bytes_vec(self.model.clone());
+        let record = ModuleRecord::from_bytes(bytes).context(unreadable)?;
+        let network = self.policy.init(self.config.seed, device);
+        network.try_load_record(record).context(unreadable)
     }
 
     /// Reads a file written by [`Self::save`].

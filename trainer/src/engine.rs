@@ -101,6 +101,13 @@ impl Engine {
                 Ok(Box::new(SharedRollout::new(each, *ranks)))
             }
             #[cfg(feature = "gpu")]
+            Self::Kernels(_) if plan.policy.shape.seats.is_some() => Err(NotImplemented {
+                part: "--backend gpu",
+                form: "one network that decides for all agents".to_owned(),
+                remedy: "train it on the CPU: --backend flex",
+            }
+            .into()),
+            #[cfg(feature = "gpu")]
             Self::Kernels(gpu) => Ok(Box::new(GpuLoop::new(gpu, entry, &LoopSpec::of(plan))?)),
         }
     }

@@ -1,16 +1,14 @@
 //! Freezing a trained policy into the blob that agents carry, and thawing one.
 
 use crate::checkpoint::Checkpoint;
-use crate::engine::Engine;
 use crate::entry::Entries;
-use crate::learn::Trainer;
 use crate::policy::{GAIN, LEAK, PolicyConfig, Shape, Sight};
 use agent_core::net::unpack_dense;
 use agent_core::policy::{
     Activation, Dense, DenseWeights, Governor, Header, Memory, Network, Norm, Policy, Provenance,
     Sensing, Text, encode,
 };
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use artifacts::fitting;
 use artifacts::policy_file::{self, PolicyFile};
 use burn::tensor::Device;
@@ -66,14 +64,15 @@ pub fn from_checkpoint(checkpoint: Checkpoint, entries: &Entries) -> Result<Vec<
         seed: checkpoint.config.seed,
         steps: checkpoint.step,
     };
-    let engine = Engine::Host(Device::default());
-    let trainer = Trainer::resume(checkpoint, entries, &engine)?;
-    blob(
-        problem,
-        &trainer.policy_config,
-        &trainer.policy().parameters(),
-        training,
-    )
+    if let Some(seats) = checkpoint.policy.shape.seats {
+        bail!(
+            "it is one network that is told the whole field and decides for all of {seats} agents, so no agent can \
+             carry it; run it with trainer eval {} --controller dpc --network, or train a policy without --centralised",
+            checkpoint.problem
+        );
+    }
+    let parameters = checkpoint.network(&Device::default())?.parameters();
+    blob(problem, &checkpoint.policy, &parameters, training)
 }
 
 /// The blob of a policy given by its flat parameters.
@@ -182,6 +181,7 @@ pub fn config(policy: &Policy, problem: &Problem) -> Result<PolicyConfig> {
         slope_gain: 1.0,
         wide: (sensing.wide.filter(|_| others.is_empty())).map(|cells| cells.map(usize::from)),
         wide_gain: 1.0,
+        target: false,
         others,
     };
     let [fuse, outputs] = widths(&network.head)?;
@@ -196,6 +196,7 @@ pub fn config(policy: &Policy, problem: &Problem) -> Result<PolicyConfig> {
         rests: false,
         fuse,
         actions: outputs.saturating_sub(2 * memory),
+        seats: None,
     };
     Ok(PolicyConfig { shape, sight })
 }

@@ -4,6 +4,8 @@
 //! one thread, with the network evaluated for all its agents at once. The cut does not depend on
 //! the number of threads and sums over groups are taken in order, so results do not either. Every
 //! episode has as many agents as its trial says; those of a group stand one after the other, in *rows*.
+//! Where one network decides for all agents of an episode, it is evaluated once for each episode instead, and
+//! what comes out for all of them is what would have come out for one agent after the other.
 
 use crate::adjoint::actuate::{Actuators, Kernels};
 use crate::adjoint::motion::Motion;
@@ -27,6 +29,9 @@ use std::sync::Mutex;
 const MOST_ACTIONS: usize = 3;
 /// Agents that share a matrix product.
 const GROUP_ROWS: usize = 32;
+/// Episodes that do, where one network decides for all agents: its weights do not stay in the nearest cache, so the
+/// more share them the better, but threads share episodes by groups.
+const GROUP_EPISODES: usize = 8;
 
 /// A closed loop on the host: problem, horizon and the shape of the network in it.
 #[derive(Debug)]
@@ -160,11 +165,11 @@ impl<T: Real> Script<T> {
     }
 }
 
-/// Cuts episodes into groups that fill [`GROUP_ROWS`] as well as they go, in order.
-fn groups(trials: &[Trial]) -> Vec<Range<usize>> {
+/// Cuts episodes into groups that fill so many rows as well as they go, in order.
+fn groups(trials: &[Trial], most: usize) -> Vec<Range<usize>> {
     let (mut groups, mut first, mut rows) = (Vec::new(), 0, 0);
     for (k, trial) in trials.iter().enumerate() {
-        if k > first && rows + trial.agents() > GROUP_ROWS {
+        if k > first && rows + trial.agents() > most {
             groups.push(first..k);
             (first, rows) = (k, 0);
         }
@@ -209,8 +214,6 @@ struct Scratch<T> {
     g_scene: Scene<T>,
     /// A target that changes, as it is in the step at hand.
     target: Vec<T>,
-    /// Its means over the cells of the coarse view.
-    coarse_target: Vec<T>,
     /// An episode's errors, as they count.
     error: Vec<T>,
     scaled: Vec<T>,
@@ -337,9 +340,9 @@ impl<T: Real> HostLoop<T> {
         };
         let (terms, tape) = self.fly(pilot, std::slice::from_ref(trial));
         let (rows, trace) = (trial.agents(), &tape.groups[0].1);
-        let slabs = (trace.activations).chunks_exact(rows * network::activation_width(&self.shape));
+        let slabs = (trace.activations).chunks_exact(self.slab(rows));
         let decided = slabs.flat_map(|slab| {
-            let output = network::activations(&self.shape, rows, slab).output;
+            let output = network::activations(&self.shape, self.asked(rows), slab).output;
             (0..rows).flat_map(move |row| self.decided(output, row).iter().copied())
         });
         let decided = decided.collect();
@@ -347,15 +350,43 @@ impl<T: Real> HostLoop<T> {
         (terms[0], decided)
     }
 
-    /// What a planned action, before tanh, tells an agent: a force, and a velocity along each axis.
-    pub fn order(&self, planned: &[T]) -> (T, [T; 2]) {
-        let (mut decided, mut action) = ([T::ZERO; MOST_ACTIONS], [T::ZERO; MOST_ACTIONS]);
+    /// What a network decides for each agent of an episode, [agents, actions], when the episode has come to
+    /// where the trial begins.
+    pub fn decisions(&self, network: &Network<T>, trial: &Trial) -> Vec<T> {
+        let scripts = [Script::of(&trial.episode)];
+        let group = Group::new(&(0..1), std::slice::from_ref(trial), &scripts);
+        let mut trace = self.trace(&group.rows);
+        self.begin(&group, &mut trace);
+        let Trace {
+            fields,
+            positions,
+            memories,
+            activations,
+            places,
+            readings,
+            scratch: s,
+            ..
+        } = &mut trace;
+        let rows = group.rows.all();
+        let field = &fields[..self.problem.state_len()];
+        let position = &positions[..rows * self.shape.axes];
+        let slab = &mut activations[..self.slab(rows)];
+        let mut now = network::activations_mut(&self.shape, self.asked(rows), slab);
+        self.recall(&memories[..rows * self.shape.memory], &mut now);
+        self.observe(&group, 0, (field, position), readings, &mut now, s);
+        self.decide(network, 0, position, places, &mut now, s);
+        let decided = (0..rows).flat_map(|row| self.decided(now.output, row).iter().copied());
+        let decided = decided.collect();
+        let mut spare = self.spare.lock().unwrap_or_else(|e| e.into_inner());
+        spare.push(trace);
+        decided
+    }
+
+    /// What a decision, after tanh, tells an agent: a force, and a velocity along each axis.
+    pub fn order(&self, decided: &[T]) -> (T, [T; 2]) {
+        let mut action = [T::ZERO; MOST_ACTIONS];
         let actions = self.shape.actions;
-        for (to, from) in decided.iter_mut().zip(planned) {
-            *to = from.squash();
-        }
-        self.motion
-            .saturate(&decided[..actions], &mut action[..actions]);
+        self.motion.saturate(decided, &mut action[..actions]);
         let mut velocity = [T::ZERO; 2];
         for (to, from) in velocity
             .iter_mut()
@@ -371,7 +402,16 @@ impl<T: Real> HostLoop<T> {
 
     fn fly(&self, pilot: Pilot<T>, trials: &[Trial]) -> (Vec<Terms>, Tape<T>) {
         let scripts: Vec<Script<T>> = trials.iter().map(|t| Script::of(&t.episode)).collect();
-        let (terms, groups): (Vec<_>, Vec<_>) = groups(trials)
+        let most = match self.shape.seats {
+            None => GROUP_ROWS,
+            Some(seats) => GROUP_EPISODES * seats,
+        };
+        let seated = |trial: &Trial| self.shape.seats.is_none_or(|n| n == trial.agents());
+        assert!(
+            trials.iter().all(seated),
+            "a network for so many agents decides for no others"
+        );
+        let (terms, groups): (Vec<_>, Vec<_>) = groups(trials, most)
             .into_par_iter()
             .map(|which| {
                 let group = Group::new(&which, trials, &scripts);
@@ -451,6 +491,7 @@ impl<T: Real> HostLoop<T> {
     /// Gives every part of a trace the size that a group needs.
     fn fit(&self, trace: &mut Trace<T>, group: &Rows) {
         let (episodes, rows, horizon) = (group.episodes(), group.all(), self.horizon);
+        let asked = self.asked(rows);
         let (n, axes, actions) = (
             self.problem.state_len(),
             self.shape.axes,
@@ -466,13 +507,10 @@ impl<T: Real> HostLoop<T> {
                 &mut trace.memories,
                 (horizon + 1) * rows * self.shape.memory,
             ),
-            (
-                &mut trace.activations,
-                horizon * rows * network::activation_width(&self.shape),
-            ),
+            (&mut trace.activations, horizon * self.slab(rows)),
             (
                 &mut trace.places,
-                self.places_kept() * rows * network::place_width(&self.shape),
+                self.places_kept() * asked * network::place_width(&self.shape),
             ),
             (&mut trace.applied, horizon * rows * actions),
             (&mut trace.tape, horizon * episodes * self.field.tape_len()),
@@ -489,21 +527,37 @@ impl<T: Real> HostLoop<T> {
             (&mut s.g_forcing, forcing),
             (&mut s.g_positions, rows * axes),
             (&mut s.g_scaled, rows * axes),
-            (&mut s.g_offer, rows * network::offer_width(&self.shape)),
-            (&mut s.g_outputs, horizon * rows * self.shape.outputs()),
+            (&mut s.g_offer, asked * network::offer_width(&self.shape)),
+            (&mut s.g_outputs, horizon * asked * self.shape.outputs()),
             (&mut s.g_applied, rows * actions),
             (&mut s.g_force, rows),
             (&mut s.g_change, rows * axes),
-            (&mut s.g_input, rows * self.shape.inputs()),
+            (&mut s.g_input, asked * self.shape.inputs()),
             (&mut s.g_memory, rows * self.shape.memory),
         ] {
             part.resize(size, T::ZERO);
         }
-        s.network.fit(&self.shape, rows);
+        s.network.fit(&self.shape, asked);
         s.kernels.resize_with(episodes, Kernels::default);
         for (kernels, agents) in s.kernels.iter_mut().zip(group.sizes()) {
             self.actuators.fit(kernels, agents);
         }
+    }
+
+    /// How often a network is evaluated in a step for so many agents.
+    fn asked(&self, agents: usize) -> usize {
+        agents / self.shape.decides_for()
+    }
+
+    /// Values that these evaluations leave.
+    fn slab(&self, agents: usize) -> usize {
+        self.asked(agents) * network::activation_width(&self.shape)
+    }
+
+    /// The values of the evaluations for an episode, of `width` each.
+    fn asked_in(&self, rows: &Rows, episode: usize, width: usize) -> Range<usize> {
+        let Range { start, end } = rows.of_episode(episode, 1);
+        self.asked(start) * width..self.asked(end) * width
     }
 
     /// Steps for which the trunk is evaluated.
@@ -592,13 +646,14 @@ impl<T: Real> HostLoop<T> {
             scratch: s,
             ..
         } = trace;
-        let slab = rows * network::activation_width(&self.shape);
+        let slab = self.slab(rows);
         let taped = count * self.field.tape_len();
         for step in 0..self.horizon {
             let (field, next_field) = around(fields, step, n);
             let (position, next_position) = around(positions, step, rows * axes);
             let (before, now) = activations.split_at_mut(step * slab);
-            let mut now = network::activations_mut(&self.shape, rows, &mut now[..slab]);
+            let asked = self.asked(rows);
+            let mut now = network::activations_mut(&self.shape, asked, &mut now[..slab]);
             if let Some(network) = &pilot.network {
                 let (memory, next_memory) = around(memories, step, rows * self.shape.memory);
                 self.recall(memory, &mut now);
@@ -710,6 +765,9 @@ impl<T: Real> HostLoop<T> {
         s: &mut Scratch<T>,
     ) {
         let (size, width) = (self.shape.memory, self.shape.outputs());
+        if size == 0 {
+            return;
+        }
         let g_outputs = &mut s.g_outputs[step * output.len()..][..output.len()];
         for (row, _) in wakes
             .iter()
@@ -748,6 +806,7 @@ impl<T: Real> HostLoop<T> {
         } = group;
         let n = self.problem.state_len();
         let (axes, features, inputs) = (self.shape.axes, self.shape.features, self.shape.inputs());
+        let told = self.shape.coordinates();
         for (e, trial) in trials.iter().enumerate() {
             let (state, aim) = (&field[e * n..][..n], scripts[e].target(step, &mut s.target));
             let (seen, target) = (self.problem.seen(state), self.problem.seen(aim));
@@ -770,10 +829,10 @@ impl<T: Real> HostLoop<T> {
             difference(seen, target, &mut s.scene.error);
             disturb(trial, trial.sensor_noise, step, &mut s.scene.error);
             self.eyes.survey(&mut s.scene);
+            self.eyes.means(target, &mut s.scene.aim);
             if let Some(sensor) = &self.sensors[0] {
                 // The coarse view's cells are readings as the window's are, of means.
-                self.eyes.means(target, &mut s.coarse_target);
-                read(sensor, &s.coarse_target, &mut s.scene.coarse);
+                read(sensor, &s.scene.aim, &mut s.scene.coarse);
                 read(sensor, target, &mut s.scene.error);
             }
             self.others(trial, step, state, aim, &mut s.scene.others);
@@ -781,11 +840,11 @@ impl<T: Real> HostLoop<T> {
                 read(sensor, target, &mut s.scene.others[cells]);
             }
             self.eyes.slopes(&mut s.scene);
-            let seen = now.input[rows.of_episode(e, inputs)].chunks_exact_mut(inputs);
-            let agents = position[rows.of_episode(e, axes)].chunks_exact(axes);
+            let seen = now.input[self.asked_in(rows, e, inputs)].chunks_exact_mut(inputs);
+            let agents = position[rows.of_episode(e, axes)].chunks_exact(told);
             for (at, seen) in agents.zip(seen) {
-                self.eyes
-                    .observe(&s.scene, self.cell(at), &mut seen[..features]);
+                let cell = self.cell(&at[..axes]);
+                self.eyes.observe(&s.scene, cell, &mut seen[..features]);
             }
         }
     }
@@ -859,7 +918,7 @@ impl<T: Real> HostLoop<T> {
         now: &mut Activations<&mut [T]>,
         s: &mut Scratch<T>,
     ) {
-        let rows = position.len() / self.shape.axes;
+        let rows = position.len() / self.shape.coordinates();
         let (kept, stand) = (self.places_kept(), rows * network::place_width(&self.shape));
         let placed = &mut places[step.min(kept - 1) * stand..][..stand];
         if step < kept {
@@ -873,10 +932,10 @@ impl<T: Real> HostLoop<T> {
 
     /// What the plans say instead, where they say something.
     fn follow(&self, rows: &Rows, plans: &[Vec<T>], step: usize, now: &mut Activations<&mut [T]>) {
-        let (width, actions) = (self.shape.outputs(), self.shape.actions);
+        let actions = self.shape.actions;
         for (row, e, agent) in rows.people() {
             let at = (step * rows.of_episode(e, 1).len() + agent) * actions;
-            let planned = &mut now.output[(row + 1) * width - actions..][..actions];
+            let planned = &mut now.output[self.deed(row)..][..actions];
             for (to, from) in planned.iter_mut().zip(plans[e].iter().skip(at)) {
                 *to = from.squash();
             }
@@ -895,7 +954,7 @@ impl<T: Real> HostLoop<T> {
     ) {
         let crew = &group.rows;
         let (rows, actions) = (crew.all(), self.shape.actions);
-        let slab = rows * network::activation_width(&self.shape);
+        let (slab, asked) = (self.slab(rows), self.asked(rows));
         for (row, e, agent) in crew.people() {
             let (trial, action) = (&group.trials[e], &mut doing[row * actions..][..actions]);
             action.fill(T::ZERO);
@@ -905,7 +964,8 @@ impl<T: Real> HostLoop<T> {
             let output = match trial.delay {
                 0 => decided,
                 delay => {
-                    network::activations(&self.shape, rows, &before[(step - delay) * slab..]).output
+                    network::activations(&self.shape, asked, &before[(step - delay) * slab..])
+                        .output
                 }
             };
             self.command(trial, (step, agent), self.decided(output, row), action);
@@ -946,8 +1006,16 @@ impl<T: Real> HostLoop<T> {
 
     /// The actions among what came out for a row.
     fn decided<'a>(&self, outputs: &'a [T], row: usize) -> &'a [T] {
-        let actions = self.shape.actions;
-        &outputs[(row + 1) * self.shape.outputs() - actions..][..actions]
+        &outputs[self.deed(row)..][..self.shape.actions]
+    }
+
+    /// Where they begin among what came out for all rows.
+    fn deed(&self, row: usize) -> usize {
+        let Shape {
+            memory, actions, ..
+        } = self.shape;
+        let (asked, seat) = (self.asked(row), row % self.shape.decides_for());
+        asked * self.shape.outputs() + 2 * memory + seat * actions
     }
 
     /// Where agents go, and their kernels with them.
@@ -1030,7 +1098,7 @@ impl<T: Real> HostLoop<T> {
             scratch: s,
             ..
         } = trace;
-        let slab = rows * network::activation_width(&self.shape);
+        let slab = self.slab(rows);
         let taped = count * self.field.tape_len();
         s.clear_gradients();
         if !self.motion.moves() {
@@ -1046,7 +1114,8 @@ impl<T: Real> HostLoop<T> {
                 actions: done(step),
                 actions_before: step.checked_sub(1).map(done),
             };
-            let now = network::activations(&self.shape, rows, &activations[step * slab..]);
+            let asked = self.asked(rows);
+            let now = network::activations(&self.shape, asked, &activations[step * slab..]);
 
             self.scores_adjoint(group, step, &pulls, &reached, s);
             self.actions_adjoint(crew, &pulls, &reached, position, s);
@@ -1208,7 +1277,7 @@ impl<T: Real> HostLoop<T> {
     ) {
         let crew = &group.rows;
         let (rows, actions) = (crew.all(), self.shape.actions);
-        let slab = rows * network::activation_width(&self.shape);
+        let (slab, asked) = (self.slab(rows), self.asked(rows));
         for (row, e, agent) in crew.people() {
             let (trial, g) = (
                 &group.trials[e],
@@ -1219,7 +1288,7 @@ impl<T: Real> HostLoop<T> {
                 continue;
             }
             let then = step - trial.delay;
-            let decided = network::activations(&self.shape, rows, &activations[then * slab..]);
+            let decided = network::activations(&self.shape, asked, &activations[then * slab..]);
             let output = self.decided(decided.output, row);
             if let Some(change) = self.change {
                 // The later step went on from this force.
@@ -1234,7 +1303,7 @@ impl<T: Real> HostLoop<T> {
                 }
             }
             self.motion.saturate_adjoint(output, g);
-            let at = (then * rows + row + 1) * self.shape.outputs() - actions;
+            let at = then * asked * self.shape.outputs() + self.deed(row);
             s.g_outputs[at..][..actions].copy_from_slice(g);
         }
     }
@@ -1249,7 +1318,7 @@ impl<T: Real> HostLoop<T> {
         gradient: &mut [T],
     ) {
         let actions = self.shape.actions;
-        let size = rows.all() * self.shape.outputs();
+        let size = self.asked(rows.all()) * self.shape.outputs();
         let g_outputs = &s.g_outputs[step * size..][..size];
         for (row, e, agent) in rows.people() {
             let agents = rows.of_episode(e, actions);
@@ -1322,17 +1391,19 @@ impl<T: Real> HostLoop<T> {
     ) {
         let (n, rows) = (self.problem.state_len(), &group.rows);
         let (axes, features, inputs) = (self.shape.axes, self.shape.features, self.shape.inputs());
+        let told = self.shape.coordinates();
         for e in 0..rows.episodes() {
             if group.trials[e].by_themselves.is_some() {
                 self.standing_adjoint(group, e, step, &field[e * n..][..n], s);
                 continue;
             }
             s.g_scene.clear();
-            let agents = position[rows.of_episode(e, axes)].chunks_exact(axes);
-            let seen = s.g_input[rows.of_episode(e, inputs)].chunks_exact(inputs);
+            let agents = position[rows.of_episode(e, axes)].chunks_exact(told);
+            let seen = s.g_input[self.asked_in(rows, e, inputs)].chunks_exact(inputs);
             for (at, g_seen) in agents.zip(seen) {
+                let cell = self.cell(&at[..axes]);
                 self.eyes
-                    .observe_adjoint(&g_seen[..features], self.cell(at), &mut s.g_scene);
+                    .observe_adjoint(&g_seen[..features], cell, &mut s.g_scene);
             }
             self.eyes.slopes_adjoint(&mut s.g_scene);
             let (trial, state) = (&group.trials[e], &field[e * n..][..n]);
@@ -1342,9 +1413,9 @@ impl<T: Real> HostLoop<T> {
                 difference(seen, target, &mut s.scene.error);
                 disturb(trial, trial.sensor_noise, step, &mut s.scene.error);
                 self.eyes.survey(&mut s.scene);
-                self.eyes.means(target, &mut s.coarse_target);
+                self.eyes.means(target, &mut s.scene.aim);
                 let (seen, g) = (&s.scene, &mut s.g_scene);
-                read_adjoint(sensor, &s.coarse_target, &seen.coarse, &mut g.coarse);
+                read_adjoint(sensor, &seen.aim, &seen.coarse, &mut g.coarse);
                 read_adjoint(sensor, target, &seen.error, &mut g.error);
             }
             self.others(trial, step, state, aim, &mut s.scene.others);
@@ -1417,7 +1488,6 @@ impl<T: Real> Trace<T> {
                 scene: eyes.scene(),
                 g_scene: eyes.scene(),
                 target: Vec::new(),
-                coarse_target: eyes.scene().coarse,
                 error: Vec::new(),
                 scaled: Vec::new(),
                 kernels: Vec::new(),

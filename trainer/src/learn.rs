@@ -14,7 +14,6 @@ use crate::trial::Trial;
 use anyhow::{Context, Result, bail, ensure};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
-use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device, Tensor};
 use indicatif::{ProgressBar, ProgressStyle};
 use problem::coefficient::Coefficients;
@@ -423,6 +422,11 @@ impl Trainer {
                 problem.check_agents(agents)?;
             }
         }
+        let seats = policy_config.shape.seats;
+        ensure!(
+            seats.is_none_or(|agents| *sizes == [Size::of(agents)]),
+            "a network that decides for all agents is trained with as many as it decides for"
+        );
         let Hardening {
             neighbours,
             missing,
@@ -513,13 +517,12 @@ impl Trainer {
     /// The training a checkpoint was taken from, to the bit.
     pub fn resume(checkpoint: Checkpoint, entries: &Entries, engine: &Engine) -> Result<Self> {
         let entry = entries.by_name(&checkpoint.problem)?;
+        let policy = checkpoint.network(&engine.device().autodiff())?;
         let mut trainer = Self::new(entry, checkpoint.config, checkpoint.policy, engine)?;
-        let fault = "the checkpoint's network or optimiser state cannot be read";
-        let record =
-            ModuleRecord::from_bytes(Bytes::from_bytes_vec(checkpoint.model)).context(fault)?;
-        trainer.policy = trainer.policy.try_load_record(record).context(fault)?;
+        trainer.policy = policy;
         let state = Bytes::from_bytes_vec(checkpoint.optimiser);
-        trainer.optimiser = trainer.optimiser.from_bytes(state).context(fault)?;
+        let unreadable = "the checkpoint's optimiser state cannot be read";
+        trainer.optimiser = trainer.optimiser.from_bytes(state).context(unreadable)?;
         trainer.good = (trainer.policy.clone(), trainer.optimiser.clone());
         trainer.step = checkpoint.step;
         trainer.history = checkpoint.history;

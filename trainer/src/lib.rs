@@ -30,6 +30,7 @@ pub mod background;
 pub mod checkpoint;
 pub mod cli;
 pub mod described;
+pub mod dpc;
 pub mod engine;
 pub mod entry;
 pub mod export;

@@ -7,20 +7,20 @@
 //! that it was given, and learns of losses only from the field. In the simulator it is a
 //! [`centre`](agent_sim::centre), whose orders go over the agents' links like everybody's.
 
+use crate::adjoint::real::Real;
 use crate::entry::{Entries, Entry};
 use crate::host_loop::HostLoop;
 use crate::loss::{TERMS, Term};
 use crate::oracle::search::Flight;
 use crate::rollout::Terms;
 use crate::trial::Trial;
-use agent_sim::centre::{Bring, Centre, Decisions, Guide, Order, Whole};
+use agent_sim::centre::{Bring, Centre, Decisions, Guide, Order, Stopwatch, Whole};
 use agent_sim::controller::ControllerKind;
 use agent_sim::scenario::{BadScenario, Planning, Team};
 use indicatif::ProgressBar;
 use problem::{Drives, Episode, Problem};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::Arc;
 
 /// Weight of the error at a plan's end beside that on the way: what is left there is left to later plans.
 const AT_THE_END: f64 = 1.0;
@@ -60,7 +60,7 @@ struct Shared {
     closed_loop: HostLoop,
     planning: Planning,
     objective: Terms,
-    took: Mutex<Decisions>,
+    watch: Stopwatch,
 }
 
 /// Why nothing can be planned.
@@ -106,7 +106,7 @@ impl Nmpc {
             closed_loop: HostLoop::new(&problem, step, planning.steps, &config)?,
             planning,
             objective,
-            took: Mutex::default(),
+            watch: Stopwatch::default(),
         })))
     }
 }
@@ -138,7 +138,7 @@ impl Guide for Nmpc {
     }
 
     fn decisions(&self) -> Option<Decisions> {
-        Some(*self.0.took.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(self.0.watch.read())
     }
 }
 
@@ -159,15 +159,14 @@ impl Centre for Planner {
             return;
         }
         if self.plan.is_empty() || whole.step >= self.made_at + replan {
-            let began = Instant::now();
-            self.think(whole, width);
-            self.shared.account(1e3 * began.elapsed().as_secs_f64());
+            let shared = self.shared.clone();
+            shared.watch.time(|| self.think(whole, width));
         }
         let now = &self.plan[(whole.step - self.made_at) * width..][..width];
         for (order, planned) in orders.iter_mut().zip(now.chunks_exact(actions)) {
             let mut narrow = [0.0; 3];
             for (to, from) in narrow.iter_mut().zip(planned) {
-                *to = *from as f32;
+                *to = (*from as f32).squash();
             }
             let (force, velocity) = self.shared.closed_loop.order(&narrow[..actions]);
             *order = Order { force, velocity };
@@ -216,15 +215,6 @@ impl Planner {
         let flight = Flight::new(closed_loop, &trial, *objective, (0, planning.runs), &bar);
         self.plan = flight.seek(start, false).plan;
         self.made_at = whole.step;
-    }
-}
-
-impl Shared {
-    fn account(&self, ms: f64) {
-        let mut took = self.took.lock().unwrap_or_else(PoisonError::into_inner);
-        took.count += 1;
-        took.mean_ms += (ms - took.mean_ms) / took.count as f64;
-        took.worst_ms = took.worst_ms.max(ms);
     }
 }
 

@@ -3,6 +3,8 @@
 //! A DeepONet: the *branch* reads the error field around the agent and what the agent remembers, the
 //! *trunk* reads where the agent is, a fusion layer joins them into a force, a velocity and what to
 //! remember.
+//!
+//! The same network in one place, once for all agents, is a yardstick: see [`PolicyConfig::centralised`].
 
 use agent_core::policy::Fusion;
 use burn::module::{Module, Param, ParamId};
@@ -44,6 +46,10 @@ pub struct Shape {
     pub fuse: usize,
     /// What agents do: force, if they have one, then velocity along each axis, if they move.
     pub actions: usize,
+    /// How many agents an episode has, where one network decides for all of them: the trunk reads where
+    /// each of them is, and the actions of one after the other come out. None where every agent carries
+    /// its own.
+    pub seats: Option<usize>,
 }
 
 impl Shape {
@@ -61,7 +67,18 @@ impl Shape {
             rests: false,
             fuse,
             actions: actions(problem),
+            seats: None,
         }
+    }
+
+    /// Agents that an evaluation of the network decides for.
+    pub fn decides_for(&self) -> usize {
+        self.seats.unwrap_or(1)
+    }
+
+    /// Values that say where these are.
+    pub fn coordinates(&self) -> usize {
+        self.decides_for() * self.axes
     }
 
     /// Values the branch reads: the field's, then the memory's.
@@ -72,12 +89,12 @@ impl Shape {
     /// Values that come out: a push and a gate for each number of the memory, pushes first, then the
     /// actions.
     pub fn outputs(&self) -> usize {
-        2 * self.memory + self.actions
+        2 * self.memory + self.decides_for() * self.actions
     }
 
     /// Position features.
     pub fn fourier(&self) -> usize {
-        2 * self.axes * self.frequencies.len()
+        2 * self.coordinates() * self.frequencies.len()
     }
 
     /// [inputs, outputs] of the dense layers: branch 1 and 2, trunk 1 and 2, fusion, head.
@@ -139,6 +156,9 @@ pub const GAIN: f32 = 0.2;
 /// Where gates begin: a memory loses 1.2 % per step.
 const GATE_BIAS: f32 = -1.0;
 
+/// Width of the layers of a network that decides for all agents.
+const CENTRAL: usize = 256;
+
 /// Actions of the agents of a problem.
 fn actions(problem: &Problem) -> usize {
     let Actuation {
@@ -164,6 +184,8 @@ pub struct Sight {
     pub wide: Option<[usize; 2]>,
     /// Factor of the coarse view's errors.
     pub wide_gain: f64,
+    /// Whether the coarse view shows the target too, times the same factor.
+    pub target: bool,
     /// Factors of the errors of fields that are seen besides, of each those in a window of the same cells.
     /// They stand in the place of the coarse view, which there is none of then.
     pub others: Vec<f64>,
@@ -178,9 +200,17 @@ impl Sight {
         }
     }
 
-    /// Values of the coarse view.
+    /// Cells of the coarse view.
     pub fn coarse(&self) -> usize {
         self.wide.map_or(0, |[a, b]| a * b)
+    }
+
+    /// Cells of the coarse view of the target.
+    pub fn aims(&self) -> usize {
+        match self.target {
+            true => self.coarse(),
+            false => 0,
+        }
     }
 
     /// Cells of the window.
@@ -190,7 +220,7 @@ impl Sight {
 
     /// Values the branch reads.
     pub fn features(&self, axes: usize) -> usize {
-        self.local(axes) + self.coarse() + self.others.len() * self.cells(axes)
+        self.local(axes) + self.coarse() + self.aims() + self.others.len() * self.cells(axes)
     }
 
     /// The factor of each value.
@@ -201,7 +231,7 @@ impl Sight {
             _ => repeat(self.error_gain, self.local(axes)).chain(repeat(0.0, 0)),
         };
         let others = (self.others.iter()).flat_map(|&gain| repeat(gain, self.cells(axes)));
-        let coarse = repeat(self.wide_gain, self.coarse());
+        let coarse = repeat(self.wide_gain, self.coarse() + self.aims());
         local.chain(coarse).chain(others).collect()
     }
 }
@@ -222,6 +252,39 @@ impl PolicyConfig {
             shape: Shape::published(problem, &sight),
             sight,
         }
+    }
+
+    /// A network in one place that is told the whole field, what it should be and where all of so many
+    /// agents are, and decides for them: differentiable predictive control, a yardstick for policies. The
+    /// field is shown as means over the cells of a `picture`, times `gain`.
+    ///
+    /// The layers are as wide as the published ones. The published network has two, of everything side by
+    /// side; here positions have a trunk of their own, as policies have.
+    pub fn centralised(problem: &Problem, agents: usize, picture: [usize; 2], gain: f64) -> Self {
+        let sight = Sight {
+            window: 0,
+            error_gain: 0.0,
+            slope_gain: 0.0,
+            wide: Some(picture),
+            wide_gain: gain,
+            target: problem.tracking,
+            others: Vec::new(),
+        };
+        let moves = problem.actuation.velocity_max > 0.0;
+        let shape = Shape {
+            branch: [CENTRAL; 2],
+            // Of agents that stay it has nothing to learn but a bias.
+            frequencies: if moves {
+                vec![1.0, 2.0, 4.0, 8.0]
+            } else {
+                vec![1.0]
+            },
+            trunk: if moves { [CENTRAL / 2; 2] } else { [16; 2] },
+            fuse: CENTRAL,
+            seats: Some(agents),
+            ..Shape::published(problem, &sight)
+        };
+        Self { shape, sight }
     }
 
     /// A fresh policy: weights normal with variance 1/inputs, those of the head a tenth as large, so
@@ -292,12 +355,12 @@ pub struct PolicyModule {
 
 impl PolicyModule {
     /// Outputs in (−1, 1), [agents, outputs], from inputs [agents, inputs] (gains applied) and scaled
-    /// positions [agents, axes].
+    /// positions [agents, axes]. (Where one network decides for all agents, rows are episodes.)
     pub fn forward(&self, shape: &Shape, inputs: Tensor<2>, positions: Tensor<2>) -> Tensor<2> {
         let branch = soft_norm_tanh(self.branch_1.forward(inputs));
         let branch = soft_norm_tanh(self.branch_2.forward(branch));
-        let waves =
-            (0..shape.axes).flat_map(|axis| shape.frequencies.iter().map(move |f| (axis, f)));
+        let waves = (0..shape.coordinates())
+            .flat_map(|axis| shape.frequencies.iter().map(move |f| (axis, f)));
         let angles = waves.map(|(axis, f)| positions.clone().narrow(1, axis, 1) * PI * *f);
         let angles = Tensor::cat(angles.collect(), 1);
         let fourier = Tensor::cat(vec![angles.clone().sin(), angles.cos()], 1);

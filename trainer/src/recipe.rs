@@ -81,6 +81,31 @@ pub struct Settings {
     pub quick: Quick,
     /// The authors' own training, for [`Preset::Published`] and for timings beside theirs.
     pub authors: Authors,
+    /// What is different for one network that decides for all agents.
+    pub central: Central,
+}
+
+/// What differs from problem to problem in training one network that decides for all agents.
+#[derive(Debug, Clone, Copy)]
+pub struct Central {
+    /// Cells along each axis of the picture it is shown of the field; none for all grid points.
+    pub picture: Option<[usize; 2]>,
+    /// The loss.
+    pub weights: &'static [(Term, f64)],
+    /// Episodes per step.
+    pub batch: usize,
+    /// Optimiser steps.
+    pub steps: u64,
+}
+
+impl Central {
+    /// What most problems have in common.
+    pub const COMMON: Self = Self {
+        picture: None,
+        weights: TRACKING,
+        batch: 32,
+        steps: 2000,
+    };
 }
 
 /// The settings of [`Preset::Quick`].
@@ -157,7 +182,36 @@ impl Settings {
             batch: 16,
         },
         authors: Authors::COMMON,
+        central: Central::COMMON,
     };
+
+    /// The recipe of one network that decides for so many agents, for a purpose. Nothing befalls anyone in its
+    /// training: it is a yardstick for what is known of a swarm that nothing happens to.
+    pub fn centralised(&self, problem: &Problem, preset: Preset, agents: usize) -> Recipe {
+        let Central {
+            picture,
+            weights,
+            batch,
+            steps,
+        } = self.central;
+        let mut recipe = self.preset(problem, preset);
+        let picture = picture.unwrap_or(problem.grid.points);
+        recipe.policy = PolicyConfig::centralised(problem, agents, picture, self.gains[0]);
+        let train = &mut recipe.train;
+        train.hardening = Hardening {
+            agents: vec![Size::of(agents)],
+            variants: std::mem::take(&mut train.hardening.variants),
+            ..Hardening::none(problem)
+        };
+        if preset != Preset::Published {
+            train.weights = weigh(weights);
+        }
+        if preset == Preset::Full {
+            train.batch = batch;
+            recipe.set_steps(steps);
+        }
+        recipe
+    }
 
     /// The recipe of a problem for a purpose.
     pub fn preset(&self, problem: &Problem, preset: Preset) -> Recipe {
@@ -180,12 +234,9 @@ impl Settings {
             slope_gain,
             wide: self.wide,
             wide_gain,
+            target: false,
             others: described::other_gains(problem),
         };
-        let mut weights = [0.0; TERMS];
-        for &(term, weight) in self.weights {
-            weights[term as usize] = weight;
-        }
         let [deadly_episodes, deaths, deaths_by] = self.deaths;
         let [sensor_noise, actuator_noise] = self.noise;
         let usual = Hardening::none(problem);
@@ -221,7 +272,7 @@ impl Settings {
                     warm_up: 0,
                     steps: 0,
                 },
-                weights,
+                weights: weigh(self.weights),
                 hardening,
                 ..self.published(problem).train
             },
@@ -256,6 +307,7 @@ impl Settings {
             slope_gain: 1.0,
             wide: None,
             wide_gain: 0.0,
+            target: false,
             others: vec![1.0; problem.also_seen().len()],
         };
         Recipe {
@@ -282,6 +334,15 @@ impl Settings {
             start: None,
         }
     }
+}
+
+/// The weight of every term, of which some are named.
+fn weigh(named: &[(Term, f64)]) -> [f64; TERMS] {
+    let mut weights = [0.0; TERMS];
+    for &(term, weight) in named {
+        weights[term as usize] = weight;
+    }
+    weights
 }
 
 impl Recipe {
@@ -315,6 +376,24 @@ mod tests {
                 assert!(4 * recipe.policy.shape.parameters() <= 252 * 1024);
             }
             assert!(of(Preset::Quick).steps < of(Preset::Full).steps);
+        }
+    }
+
+    #[test]
+    fn a_network_for_all_agents_is_told_everything_and_nothing_befalls_anyone() {
+        for entry in ENTRIES {
+            let problem = entry.problem;
+            for preset in [Preset::Full, Preset::Quick, Preset::Published] {
+                let recipe = entry.recipe.centralised(problem, preset, problem.agents);
+                let PolicyConfig { shape, sight } = &recipe.policy;
+                assert_eq!(shape.outputs(), problem.agents * shape.actions);
+                assert_eq!(shape.fourier() % problem.agents, 0);
+                let fields = 1 + usize::from(problem.tracking);
+                assert_eq!(shape.inputs(), fields * sight.coarse());
+                let hardening = &recipe.train.hardening;
+                assert_eq!(hardening.agents, [Size::of(problem.agents)]);
+                assert_eq!((hardening.deaths, hardening.sensor_noise), (0.0, 0.0));
+            }
         }
     }
 }

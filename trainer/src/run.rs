@@ -1,4 +1,4 @@
-//! A training on disk: `<out>/<problem>/{latest, best, report.json, loss.svg}`.
+//! A training on disk: `<out>/<problem>/{latest, best, report.json, loss.svg}`, or `<out>/<problem>-centralised`.
 
 use crate::checkpoint::Checkpoint;
 use crate::engine::Engine;
@@ -9,12 +9,22 @@ use crate::recipe::Recipe;
 use crate::report::TrainingReport;
 use anyhow::{Context, Result, bail, ensure};
 use artifacts::output::OutputFolder;
+use problem::Problem;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Steps between two writes of `latest`.
 const SAVE_EVERY: u64 = 100;
+
+/// Where a training of a problem is kept in a folder of runs: that of a network which decides for all agents stands
+/// beside that of the policy.
+pub fn folder(out: &Path, problem: &Problem, centralised: bool) -> PathBuf {
+    match centralised {
+        true => out.join(format!("{}-centralised", problem.name)),
+        false => out.join(problem.name),
+    }
+}
 
 /// What to do with a run that is already in the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,10 +95,11 @@ impl TrainingRun {
         engine: &Engine,
     ) -> Result<Self> {
         let ranks = engine.ranks();
+        let folder = folder(out, entry.problem, recipe.policy.shape.seats.is_some());
         if !ranks.leads() {
-            return Self::follow(entry, out, engine);
+            return Self::follow(entry, folder, engine);
         }
-        let run = Self::lead(entry, out, existing, recipe, change, engine)?;
+        let run = Self::lead(entry, folder, existing, recipe, change, engine)?;
         if ranks.of() > 1 {
             ranks.exchange(run.trainer.checkpoint(run.before)?.to_bytes()?)?;
         }
@@ -96,13 +107,13 @@ impl TrainingRun {
     }
 
     /// The run as another rank has opened it, which alone reads and writes its folder.
-    fn follow(entry: &'static Entry, out: &Path, engine: &Engine) -> Result<Self> {
+    fn follow(entry: &'static Entry, folder: PathBuf, engine: &Engine) -> Result<Self> {
         let ranks = engine.ranks();
         let told: Vec<Vec<u8>> = ranks.exchange(Vec::new())?;
         let checkpoint = Checkpoint::from_bytes(&told[0], "what rank 0 says")?;
         let before = checkpoint.seconds;
         Ok(Self {
-            folder: out.join(entry.problem.name),
+            folder,
             _claimed: None,
             ranks,
             trainer: Trainer::resume(checkpoint, &Entries::new(&[entry])?, engine)?,
@@ -112,14 +123,13 @@ impl TrainingRun {
 
     fn lead(
         entry: &'static Entry,
-        out: &Path,
+        folder: PathBuf,
         existing: Existing,
         recipe: Recipe,
         change: impl Fn(&mut TrainConfig),
         engine: &Engine,
     ) -> Result<Self> {
         let problem = entry.problem;
-        let folder = out.join(problem.name);
         let latest = folder.join("latest");
         if existing == Existing::Resume && !latest.exists() {
             // In the words of one that cannot be read, and without making the folder.

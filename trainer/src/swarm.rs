@@ -39,6 +39,11 @@ impl Size {
         Self { least, most }
     }
 
+    /// Whether all draw the same.
+    pub fn is_one_number(self) -> bool {
+        self.least == self.most
+    }
+
     /// The largest that is drawn.
     pub fn most(self) -> usize {
         self.most
@@ -101,7 +106,7 @@ impl Size {
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self.least == self.most {
+        match self.is_one_number() {
             true => write!(f, "{}", self.least),
             false => write!(f, "{}..{}", self.least, self.most),
         }

@@ -16,6 +16,7 @@ use agent_core::policy::{MAX_MEMORY, MAX_WIDTH};
 use anyhow::{Context, Result, bail, ensure};
 use artifacts::policy_file::PolicyFile;
 use clap::ValueEnum;
+use problem::Problem;
 use problem::input;
 use problem::limit::{BATCH, STEPS, TRAINING_STEPS};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,10 @@ const MAX_WINDOW: usize = 64;
 /// The settings of a training: a preset and what is to be different from it.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Options {
+    /// Train one network that is told the whole field and where all agents are, and decides for all of them: a
+    /// yardstick, no policy for agents. It is kept in PROBLEM-centralised.
+    #[arg(long)]
+    pub centralised: bool,
     /// Which settings to start from; the flags below change them.
     #[arg(long, value_enum, default_value_t = Preset::default())]
     pub preset: Preset,
@@ -168,6 +173,39 @@ impl Options {
         Ok(())
     }
 
+    /// Refuses what belongs to agents that each carry a policy.
+    fn check_centralised(&self, problem: &Problem) -> Result<()> {
+        let given = [
+            ("--window", self.window.is_some()),
+            ("--memory", self.memory.is_some()),
+            ("--rests", self.rests),
+            ("--from", self.from.is_some()),
+            ("--hard", !self.hard.is_empty()),
+        ];
+        for (flag, given) in given {
+            ensure!(
+                !given,
+                "{flag} is for policies, which agents carry; with --centralised one network decides for all: leave it out"
+            );
+        }
+        ensure!(
+            self.backend != Backend::Gpu,
+            "--backend gpu has kernels for policies alone; train with --centralised on the CPU: leave it out"
+        );
+        ensure!(
+            self.agents.len() < 2 && self.agents.iter().all(|size| size.is_one_number()),
+            "--centralised is for one number of agents, which is built into the network; give --agents {}",
+            problem.agents
+        );
+        ensure!(
+            problem.kit.is_none(),
+            "--centralised is for fields written in Rust; {} is described by a file, whose sensors, edges and actuators it is \
+             not told: train a policy, or compare with --controller proportional",
+            problem.name
+        );
+        Ok(())
+    }
+
     /// Opens the training of an entry that these ask for, in the folder of runs `out`.
     pub fn open(&self, entry: &'static Entry, out: &Path, existing: Existing) -> Result<Opened> {
         self.open_with(Ranks::ALONE, entry, out, existing)
@@ -182,6 +220,9 @@ impl Options {
         existing: Existing,
     ) -> Result<Opened> {
         self.check()?;
+        if self.centralised {
+            self.check_centralised(entry.problem)?;
+        }
         ensure!(
             self.from.is_none() || existing != Existing::Resume,
             "--from begins a training anew and --resume goes on with one; give one of them"
@@ -295,7 +336,16 @@ impl Options {
     fn recipe(&self, entry: &Entry) -> Result<Recipe> {
         let problem = entry.problem;
         Family::new(problem, &self.physics).context("--physics")?;
-        let mut recipe = entry.recipe.preset(problem, self.preset);
+        let mut recipe = match self.centralised {
+            false => entry.recipe.preset(problem, self.preset),
+            true => {
+                let agents = self
+                    .agents
+                    .first()
+                    .map_or(problem.agents, |size| size.most());
+                entry.recipe.centralised(problem, self.preset, agents)
+            }
+        };
         if let Some(steps) = self.steps {
             recipe.set_steps(steps as u64);
         }

@@ -16,6 +16,7 @@ use trainer::learn::{TrainConfig, Trainer};
 use trainer::policy::{PolicyConfig, Sight};
 use trainer::published::entries;
 use trainer::published::heat_1d::ENTRY;
+use trainer::recipe::{Preset, Recipe};
 use trainer::run::{Existing, Outcome, TrainingRun};
 use trainer::swarm::Size;
 
@@ -30,20 +31,29 @@ fn small(config: &mut TrainConfig) {
 }
 
 fn open(folder: &Path, existing: Existing) -> anyhow::Result<TrainingRun> {
-    TrainingRun::open(
-        &ENTRY,
-        folder,
-        existing,
-        ENTRY.recipe.full(ENTRY.problem),
-        small,
-        &Engine::Host(Device::flex()),
-    )
+    open_of(ENTRY.recipe.full(ENTRY.problem), folder, existing)
+}
+
+fn open_of(recipe: Recipe, folder: &Path, existing: Existing) -> anyhow::Result<TrainingRun> {
+    let seats = recipe.policy.shape.seats;
+    let change = |config: &mut TrainConfig| {
+        small(config);
+        if let Some(agents) = seats {
+            config.hardening.agents = vec![Size::of(agents)];
+        }
+    };
+    let engine = Engine::Host(Device::flex());
+    TrainingRun::open(&ENTRY, folder, existing, recipe, change, &engine)
 }
 
 /// A checkpoint without what may differ: how long it took, and the order in which Burn writes the
 /// optimiser's moments. (Their values show in the weights of the steps that follow.)
 fn latest(folder: &Path) -> Checkpoint {
-    let mut checkpoint = Checkpoint::load(&folder.join("heat-1d/latest")).unwrap();
+    latest_in(&folder.join("heat-1d"))
+}
+
+fn latest_in(folder: &Path) -> Checkpoint {
+    let mut checkpoint = Checkpoint::load(&folder.join("latest")).unwrap();
     checkpoint.seconds = 0.0;
     checkpoint.optimiser.clear();
     checkpoint
@@ -73,9 +83,14 @@ fn refusal(arguments: &[&str]) -> String {
 
 #[test]
 fn a_resumed_training_is_the_uninterrupted_one_bit_for_bit() {
+    is_resumed_to_the_same_bits(|| ENTRY.recipe.full(ENTRY.problem));
+    is_resumed_to_the_same_bits(|| ENTRY.recipe.centralised(ENTRY.problem, Preset::Full, 3));
+}
+
+fn is_resumed_to_the_same_bits(recipe: impl Fn() -> Recipe) {
     let (whole, cut) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let go = AtomicBool::new(false);
-    let mut run = open(whole.path(), Existing::Keep).unwrap();
+    let mut run = open_of(recipe(), whole.path(), Existing::Keep).unwrap();
     assert_eq!(run.train(30, &go, |_, _| ()).unwrap(), Outcome::Finished);
 
     // 7 is neither the end of a stretch nor a validation.
@@ -84,10 +99,12 @@ fn a_resumed_training_is_the_uninterrupted_one_bit_for_bit() {
         (Existing::Resume, 23),
         (Existing::Resume, 30),
     ] {
-        let mut run = open(cut.path(), existing).unwrap();
+        let mut run = open_of(recipe(), cut.path(), existing).unwrap();
         run.train(steps, &go, |_, _| ()).unwrap();
     }
-    let (whole, mut cut) = (latest(whole.path()), latest(cut.path()));
+    let name = run.folder().file_name().unwrap().to_owned();
+    let at = |folder: &Path| latest_in(&folder.join(&name));
+    let (whole, mut cut) = (at(whole.path()), at(cut.path()));
     // The last step of every session is validated; only steps 7 and 23 came in addition.
     cut.history
         .validations
@@ -506,8 +523,103 @@ fn a_policy_is_exported_whole_and_inspected() {
     assert!(size <= 64 * 1024, "{size} bytes");
 }
 
+/// A network for all agents is kept in a folder of its own, run by its name, replayed to the bit, and refused by name
+/// where it does not belong.
+#[test]
+fn a_network_for_all_agents_is_trained_and_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let train = |folder: &Path, steps: &str, more: &[&str]| {
+        let out = folder.to_str().unwrap();
+        let usual = ["train", "heat-1d", "--centralised", "--agents", "3"];
+        let sizes = ["--preset", "quick", "--batch", "3", "--out", out, "--steps"];
+        let trained = trainer(&[&usual[..], &sizes, &[steps], more].concat()).output();
+        assert!(trained.unwrap().status.success());
+        folder.join("heat-1d-centralised/latest")
+    };
+    train(folder.path(), "3", &[]);
+    let network = train(folder.path(), "6", &["--resume"]);
+    let network = network.to_str().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let dpc = ["--controller", "dpc", "--network", network];
+    let run = ["run", "heat-1d", "--agents", "3", "--steps", "4", "--out"];
+    let ran = trainer(&[&run[..], &[&at("run")], &dpc].concat()).output();
+    assert!(ran.unwrap().status.success());
+    // The record has the network in it.
+    std::fs::remove_file(network).unwrap();
+    let replayed = trainer(&["replay", &at("run")]).output().unwrap();
+    assert!(replayed.status.success(), "{replayed:?}");
+
+    train(folder.path(), "1", &["--overwrite"]);
+    let shipped = at("shipped.policy");
+    std::fs::write(&shipped, ENTRY.problem.policy.unwrap()).unwrap();
+    let with = |command: &[&str]| [command, &dpc].concat().join(" ");
+    let out = format!("--out {}", at("none"));
+    for (command, words) in [
+        (
+            format!("export {network} -o {}", at("p")),
+            "3 agents|no agent can carry it|--controller dpc",
+        ),
+        (
+            with(&["eval", "heat-1d"]),
+            "3 agents|no other number|--agents 3|--agents 8",
+        ),
+        (
+            with(&["eval", "ks-1d", "--agents", "3"]),
+            "heat-1d|train ks-1d --centralised",
+        ),
+        (
+            with(&["eval", "heat-1d", "--agents", "3", "--grid", "50"]),
+            "grid",
+        ),
+        (
+            "eval heat-1d --controller dpc".to_owned(),
+            "--network runs/heat-1d-centralised/best",
+        ),
+        (
+            format!("eval heat-1d --controller dpc --network {shipped}"),
+            "not a training checkpoint",
+        ),
+        (
+            format!("eval heat-1d --network {network}"),
+            "--network belongs to --controller dpc",
+        ),
+        (
+            format!("train heat-1d --centralised --memory 2 {out}"),
+            "--memory|leave it out",
+        ),
+        (
+            format!("train heat-1d --centralised --window 8 {out}"),
+            "--window|leave it out",
+        ),
+        (
+            format!("train heat-1d --centralised --rests {out}"),
+            "--rests|leave it out",
+        ),
+        (
+            format!("train heat-1d --centralised --from {shipped} {out}"),
+            "--from|leave it out",
+        ),
+        (
+            format!("train heat-1d --centralised --agents 3..8 {out}"),
+            "one number of agents|--agents 8",
+        ),
+        (
+            format!("train heat-1d --centralised --backend gpu {out}"),
+            "--backend gpu|--centralised",
+        ),
+    ] {
+        let message = refusal(&command.split(' ').collect::<Vec<_>>());
+        for word in words.split('|') {
+            assert!(
+                message.contains(word),
+                "{command}: no '{word}' in: {message}"
+            );
+        }
+    }
+}
+
 /// A training so small that its checkpoint can be kept: two steps of two agents on a tiny network.
-fn tiny() -> trainer::recipe::Recipe {
+fn tiny() -> Recipe {
     let mut recipe = ENTRY.recipe.full(ENTRY.problem);
     recipe.policy = PolicyConfig::new(
         ENTRY.problem,
@@ -530,7 +642,7 @@ fn tiny() -> trainer::recipe::Recipe {
 /// add a file of the new one. `WRITE_GOLDEN=1 cargo test -p trainer` writes it.
 #[test]
 fn checkpoints_of_this_format_are_read_for_ever() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-8.training");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-9.training");
     let engine = Engine::Host(Device::flex());
     if std::env::var_os("WRITE_GOLDEN").is_some() {
         let folder = tempfile::tempdir().unwrap();
@@ -614,11 +726,11 @@ fn hunted_scenarios_are_trained_with() {
 /// Formats of earlier versions are named, not called damaged.
 #[test]
 fn checkpoints_of_older_formats_are_named_by_their_number() {
-    for format in [2, 3, 4, 5, 6, 7] {
+    for format in [2, 3, 4, 5, 6, 7, 8] {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join(format!("tests/golden/format-{format}.training"));
         let message = Checkpoint::load(&golden).unwrap_err().to_string();
-        let expected = format!("format {format}, this trainer reads 8");
+        let expected = format!("format {format}, this trainer reads 9");
         assert!(message.contains(&expected), "{message}");
         assert!(message.contains("--from"), "{message}");
     }
@@ -659,7 +771,7 @@ fn mutants(good: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 }
 
 fn small_checkpoint() -> (tempfile::TempDir, std::path::PathBuf) {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-8.training");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-9.training");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("latest");
     std::fs::copy(golden, &path).unwrap();

@@ -6,7 +6,9 @@
 //! position ─ Fourier ─ dense, tanh ─ dense, tanh ───────────────────┘
 //! ```
 //!
-//! The two come together side by side or value by value, as [`Fusion`] says.
+//! The two come together side by side or value by value, as [`Fusion`] says. Where one network decides for all
+//! agents of an episode, a row is an episode: there are the positions of all in it, and the outputs of one after
+//! the other.
 
 use super::elementwise::{
     add, add_rows, product_adjoint, product_into, soft_norm, soft_norm_adjoint, squash,
@@ -304,7 +306,7 @@ impl<T: Real> Network<T> {
         multiply(self.arch, x, layer.weights(&self.weights), y, layer.inputs);
     }
 
-    /// Evaluates the trunk at `positions`, scaled to 0..1, [rows, axes].
+    /// Evaluates the trunk at `positions`, scaled to 0..1, [rows, coordinates].
     pub fn place(&self, positions: &[T], p: &mut Places<&mut [T]>) {
         self.fourier(positions, p.fourier);
         self.dense(TRUNK_1, p.fourier, p.trunk_1);
@@ -479,7 +481,7 @@ impl<T: Real> Network<T> {
 
     /// Sines, then cosines of π f s; within each, axis by axis.
     fn fourier(&self, positions: &[T], features: &mut [T]) {
-        let (axes, waves) = (self.shape.axes, self.shape.frequencies.len());
+        let (axes, waves) = (self.shape.coordinates(), self.shape.frequencies.len());
         let rows = features.chunks_exact_mut(self.shape.fourier());
         for (at, row) in positions.chunks_exact(axes).zip(rows) {
             let (sines, cosines) = row.split_at_mut(axes * waves);
@@ -494,7 +496,7 @@ impl<T: Real> Network<T> {
 
     /// Adjoint of [`Self::fourier`]: adds to `g_positions`.
     fn fourier_adjoint(&self, features: &[T], g: &[T], g_positions: &mut [T]) {
-        let (axes, waves) = (self.shape.axes, self.shape.frequencies.len());
+        let (axes, waves) = (self.shape.coordinates(), self.shape.frequencies.len());
         let (count, width) = (axes * waves, self.shape.fourier());
         let rows = features.chunks_exact(width).zip(g.chunks_exact(width));
         for ((row, g), g_at) in rows.zip(g_positions.chunks_exact_mut(axes)) {
@@ -526,6 +528,7 @@ mod tests {
             rests: false,
             fuse: 6,
             actions: 1 + axes,
+            seats: None,
         }
     }
 
@@ -535,13 +538,18 @@ mod tests {
         check(small(1, Fusion::Concatenate));
         check(small(2, Fusion::Concatenate));
         check(small(2, Fusion::Multiply));
+        check(Shape {
+            memory: 0,
+            seats: Some(3),
+            ..small(2, Fusion::Concatenate)
+        });
     }
 
     fn check(shape: Shape) {
         let rows = 5;
         let windows = rows * shape.inputs();
         let mut point = wave(windows, 0.37, 1.0);
-        point.extend((0..rows * shape.axes).map(|k| 0.05 + 0.09 * k as f64));
+        point.extend((0..rows * shape.coordinates()).map(|k| 0.05 + 0.09 * k as f64));
         let weight = wave(rows * shape.outputs(), 0.9, 1.0);
         let parameters = wave(shape.parameters(), 0.61, 0.8);
         let network = |parameters: &[f64]| {

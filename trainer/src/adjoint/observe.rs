@@ -27,6 +27,8 @@ pub struct Scene<T> {
     slope: Vec<T>,
     /// Its means over the cells of the coarse view.
     pub coarse: Vec<T>,
+    /// Those of the target.
+    pub aim: Vec<T>,
     /// The errors of other fields that are seen, one after the other.
     pub others: Vec<T>,
 }
@@ -57,6 +59,7 @@ impl Eyes {
             error: vec![T::ZERO; n],
             slope: vec![T::ZERO; if self.axes == 1 { n } else { 0 }],
             coarse: vec![T::ZERO; self.sight.coarse()],
+            aim: vec![T::ZERO; self.sight.coarse()],
             others: vec![T::ZERO; self.sight.others.len() * n],
         }
     }
@@ -149,7 +152,8 @@ impl Eyes {
         let sight = &self.sight;
         let gain = T::of(sight.error_gain);
         let (local, rest) = features.split_at_mut(sight.local(self.axes));
-        let (coarse, others) = rest.split_at_mut(sight.coarse());
+        let (coarse, rest) = rest.split_at_mut(sight.coarse());
+        let (aims, others) = rest.split_at_mut(sight.aims());
         if self.axes == 1 {
             let (errors, slopes) = local.split_at_mut(sight.window);
             let slope_gain = T::of(sight.slope_gain);
@@ -158,12 +162,17 @@ impl Eyes {
                 *e = gain * scene.error[j];
                 *s = slope_gain * scene.slope[j];
             }
-        } else {
+        } else if !local.is_empty() {
             self.window_on(&scene.error, cell, gain, local);
         }
         let gain = T::of(sight.wide_gain);
-        for (out, &mean) in coarse.iter_mut().zip(&scene.coarse) {
-            *out = gain * mean;
+        for (outs, means) in [(coarse, &scene.coarse), (aims, &scene.aim)] {
+            for (out, &mean) in outs.iter_mut().zip(means) {
+                *out = gain * mean;
+            }
+        }
+        if others.is_empty() {
+            return;
         }
         let fields = scene.others.chunks_exact(self.points[0] * self.points[1]);
         let windows = others.chunks_exact_mut(sight.cells(self.axes));
@@ -229,7 +238,8 @@ impl Eyes {
         let sight = &self.sight;
         let gain = T::of(sight.error_gain);
         let (local, rest) = g_features.split_at(sight.local(self.axes));
-        let (coarse, others) = rest.split_at(sight.coarse());
+        let (coarse, rest) = rest.split_at(sight.coarse());
+        let (_, others) = rest.split_at(sight.aims());
         if self.axes == 1 {
             let (errors, slopes) = local.split_at(sight.window);
             let slope_gain = T::of(sight.slope_gain);
@@ -238,12 +248,15 @@ impl Eyes {
                 g.error[j] += gain * e;
                 g.slope[j] += slope_gain * s;
             }
-        } else {
+        } else if !local.is_empty() {
             self.window_adjoint(local, cell, gain, &mut g.error);
         }
         let gain = T::of(sight.wide_gain);
         for (mean, &out) in g.coarse.iter_mut().zip(coarse) {
             *mean += gain * out;
+        }
+        if others.is_empty() {
+            return;
         }
         let fields = (g.others).chunks_exact_mut(self.points[0] * self.points[1]);
         let windows = others.chunks_exact(sight.cells(self.axes));
@@ -260,6 +273,7 @@ impl<T: Real> Scene<T> {
             &mut self.error,
             &mut self.slope,
             &mut self.coarse,
+            &mut self.aim,
             &mut self.others,
         ] {
             part.fill(T::ZERO);
@@ -320,6 +334,7 @@ mod tests {
             slope_gain: 10.0,
             wide,
             wide_gain: 3.0,
+            target: false,
             others: vec![],
         }
     }
@@ -411,6 +426,24 @@ mod tests {
     }
 
     #[test]
+    fn a_coarse_view_as_fine_as_the_grid_is_the_field_and_the_target() {
+        let sight = Sight {
+            target: true,
+            ..sight(0, Some([100, 1]))
+        };
+        let eyes = Eyes::new(&heat_1d::PROBLEM, &sight);
+        let mut scene = eyes.scene();
+        let (error, target) = (wave(100, 0.3, 1.0), wave(100, 0.7, 2.0));
+        scene.error.copy_from_slice(&error);
+        eyes.survey(&mut scene);
+        eyes.means(&target, &mut scene.aim);
+        let mut seen = vec![0.0; sight.features(1)];
+        eyes.observe(&scene, [0, 0], &mut seen);
+        let shown = error.iter().chain(&target).map(|value| 3.0 * value);
+        assert_eq!(seen, shown.collect::<Vec<f64>>());
+    }
+
+    #[test]
     fn observing_has_the_adjoint_it_claims() {
         let apart = |problem: &Problem, spacing: usize| {
             let mut apart = *problem;
@@ -420,7 +453,11 @@ mod tests {
         let (line, ring) = (apart(&heat_1d::PROBLEM, 3), apart(&ks_1d::PROBLEM, 2));
         let torus = apart(&ks_2d::PROBLEM, 3);
         let box_with_walls = apart(&density_2d::PROBLEM, 2);
-        let cases: [(&Problem, Sight, &[[usize; 2]]); 8] = [
+        let everything = |picture| Sight {
+            target: true,
+            ..sight(0, Some(picture))
+        };
+        let cases: [(&Problem, Sight, &[[usize; 2]]); 10] = [
             (&line, sight(8, None), &[[0, 0], [7, 0], [50, 0], [93, 0]]),
             (&ring, sight(6, None), &[[0, 0], [127, 0]]),
             (&torus, sight(5, None), &[[1, 62]]),
@@ -433,6 +470,8 @@ mod tests {
             (&ks_1d::PROBLEM, sight(6, None), &[[0, 0], [127, 0]]),
             (&ks_2d::PROBLEM, sight(5, None), &[[1, 62]]),
             (&density_2d::PROBLEM, sight(3, Some([4, 5])), &[[0, 79]]),
+            (&heat_1d::PROBLEM, everything([100, 1]), &[[0, 0]]),
+            (&density_2d::PROBLEM, everything([64, 80]), &[[0, 0]]),
         ];
         for (problem, sight, cells) in cases {
             let eyes = Eyes::new(problem, &sight);

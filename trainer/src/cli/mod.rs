@@ -11,10 +11,12 @@ mod step;
 mod train;
 
 use crate::checkpoint::Checkpoint;
+use crate::dpc::Networks;
 use crate::entry::{Entries, Entry};
 use crate::nmpc::Planners;
 use crate::{export, inspect};
 use agent_core::policy::{Encoding, Governor, MAGIC};
+use agent_sim::centre::Bring;
 use anyhow::{Context, Result};
 use artifacts::output::{print, tell, write_whole};
 use artifacts::policy_file::{self, PolicyFile};
@@ -44,6 +46,7 @@ Examples:
   trainer step my.policy                             what it makes of its own probe
   trainer oracle heat-1d                             what could be reached at best
   trainer eval ks-1d --controller nmpc               a planner that sees everything, on the test episodes
+  trainer train heat-1d --centralised                one network that sees everything and decides for all agents
   trainer bench heat-1d --against-jax                seconds per step, beside JAX"
 )]
 struct Arguments {
@@ -89,14 +92,18 @@ enum Command {
     Step(step::Arguments),
     /// Seek the best actions for known episodes: what is possible with full knowledge.
     Oracle(oracle::Arguments),
-    /// One episode, as agent-sim run makes it, also under controllers that plan through the adjoint.
+    /// One episode, as agent-sim run makes it, also under controllers that plan through the adjoint or were trained
+    /// to decide for all agents.
     #[command(
         after_help = "Examples:\n  trainer run ks-1d --controller nmpc --plan 20 --replan 1\n  \
-        trainer run heat-1d --controller nmpc --fault crash,fraction=0.3,at=0.5"
+        trainer run heat-1d --controller nmpc --fault crash,fraction=0.3,at=0.5\n  \
+        trainer run heat-1d --controller dpc --network runs/heat-1d-centralised/best"
     )]
     Run(Box<agent_sim::cli::RunArgs>),
-    /// Many episodes, as agent-sim eval scores them, also under controllers that plan through the adjoint.
+    /// Many episodes, as agent-sim eval scores them, also under controllers that plan through the adjoint or were
+    /// trained to decide for all agents.
     #[command(after_help = "Examples:\n  trainer eval ks-1d --controller nmpc\n  \
+        trainer eval heat-1d --controller dpc --network runs/heat-1d-centralised/best\n  \
         trainer eval ks-1d --controller nmpc --plan 20 --replan 1 --set fresh --episodes 10 --steps 400 --from 350")]
     Eval(Box<agent_sim::cli::EvalArgs>),
     /// A run that was recorded, checked bit for bit.
@@ -145,20 +152,16 @@ pub fn knows(word: &str) -> bool {
 }
 
 fn carry_out(command: Command, entries: &Entries) -> Result<()> {
+    let problems = entries.problems();
+    let brought: &[&dyn Bring] = &[&Planners(entries), &Networks(entries)];
     match command {
         Command::Train(arguments) => train::run(&arguments, entries),
         Command::Import(arguments) => import::run(&arguments, entries),
         Command::Step(arguments) => step::run(&arguments),
         Command::Oracle(arguments) => oracle::run(arguments, entries),
-        Command::Run(arguments) => {
-            agent_sim::cli::run(&arguments, &entries.problems(), &[&Planners(entries)])
-        }
-        Command::Eval(arguments) => {
-            agent_sim::cli::eval(&arguments, &entries.problems(), &[&Planners(entries)])
-        }
-        Command::Replay(arguments) => {
-            agent_sim::cli::replay(&arguments, &entries.problems(), &[&Planners(entries)])
-        }
+        Command::Run(arguments) => agent_sim::cli::run(&arguments, &problems, brought),
+        Command::Eval(arguments) => agent_sim::cli::eval(&arguments, &problems, brought),
+        Command::Replay(arguments) => agent_sim::cli::replay(&arguments, &problems, brought),
         Command::Check(arguments) => check::run(&arguments, entries),
         Command::Bench(arguments) => bench::run(arguments, entries),
         Command::Export {

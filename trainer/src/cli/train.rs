@@ -5,7 +5,7 @@ use super::ranks::together;
 use super::use_threads;
 use crate::entry::{Entries, Entry};
 use crate::ranks::{PATIENCE, Ranks};
-use crate::run::{Existing, Outcome};
+use crate::run::{Existing, Outcome, folder};
 use crate::training::{AlreadyTrained, Opened, Options};
 use anyhow::{Context, Result, bail};
 use artifacts::output::tell;
@@ -27,6 +27,7 @@ Examples:
   trainer train heat-1d --from my.policy --lr 2e-4   train an exported policy further
   trainer train heat-1d --from my.policy --lr 2e-4 --hard out/hunt-heat-1d/found.toml
                                                      with what a hunt has found
+  trainer train heat-1d --centralised                one network that sees everything and decides for all agents
   trainer train --all --resume                       all problems; goes on where it stopped
   mpirun -n 4 trainer train fkpp-1d                  shared by four processes (built with --features mpi)")]
 pub struct Arguments {
@@ -89,7 +90,9 @@ fn train(
     stop: &AtomicBool,
 ) -> Result<()> {
     let name = entry.problem.name;
-    let begun = arguments.out.join(name).join("latest").exists();
+    let centralised = arguments.options.centralised;
+    let begun = folder(&arguments.out, entry.problem, centralised);
+    let begun = begun.join("latest").exists();
     let resume = arguments.resume && (begun || !arguments.all);
     let existing = Existing::asked(resume, arguments.overwrite)?;
     let opened = match arguments
@@ -141,7 +144,14 @@ fn train(
             best.step
         )?;
     }
-    say!("policy: {folder}/best    loss curve: {folder}/loss.svg    report: {folder}/report.json")?;
-    say!("next: trainer export {folder}/best -o my.policy")?;
+    let (what, next) = match centralised {
+        false => ("policy", format!("export {folder}/best -o my.policy")),
+        true => (
+            "network",
+            format!("eval {name} --controller dpc --network {folder}/best"),
+        ),
+    };
+    say!("{what}: {folder}/best    loss curve: {folder}/loss.svg    report: {folder}/report.json")?;
+    say!("next: trainer {next}")?;
     Ok(())
 }

@@ -40,6 +40,7 @@ fn policy(
         slope_gain: 10.0 * error_gain,
         wide,
         wide_gain: 2.0,
+        target: false,
         others: vec![],
     };
     let mut config = PolicyConfig::new(problem, sight);
