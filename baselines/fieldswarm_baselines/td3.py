@@ -60,8 +60,12 @@ class CentralisedTD3(Centralised):
         return {"actor": self.model.actor.optimizer, "critic": self.model.critic.optimizer}
 
     def actor(self) -> nn.Module:
-        """The actor itself."""
-        return self.model.actor.mu
+        """The one that TD3 averages over its updates.
+
+        The actor itself is pushed about by each of them: what it gets wrong evens out in training, but adds up over
+        an episode in which it stays as it is.
+        """
+        return self.model.actor_target.mu
 
     def state(self) -> dict[str, Any]:
         """With the replay buffer, as far as it is filled."""
