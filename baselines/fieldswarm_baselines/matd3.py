@@ -6,9 +6,9 @@ as in `mappo`.
 AgileRL, which is known for MATD3, was tried in version 2.58.0. Agents with names like agent_0, agent_1 share
 one actor there, but critics too, which are not told whose value is asked for, so that no agent can be paid for
 what it did itself. One call of its `learn` goes through the agents one after the other, each with all agents'
-observations: a quarter of a second for 8 agents on one busy thread, and far more for 64
-agents that see a plane. And it does not load without a good forty packages, TorchRL's next version of
-tensordict and libraries for language models among them.
+observations: 0.2 s of CPU time for 8 agents on a line (batches of 256), 68 s for the first call with 64 agents on
+a plane (512). And it does not load without some sixty packages more, a tensordict that is not this TorchRL's and
+libraries for language models among them.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Learner:
         """Some steps of all environments, and a step of the optimisers after each."""
         for _ in range(self.settings.steps):
             self._collect()
-            if self.replay.filled > self.settings.warm_up:
+            if self.replay.filled > 2:
                 self._learn()
         actors.check(self.model)
 
@@ -137,7 +137,8 @@ class Learner:
         self._step("critic", self.loss.value_loss(batch)[0])
         self.updates += 1
         if self.updates % self.settings.delay == 0:
-            self._step("actor", self.loss.actor_loss(batch)[0])
+            if self.updates > self.settings.warm_up:
+                self._step("actor", self.loss.actor_loss(batch)[0])
             self.targets.step()
 
     def _batch(self) -> TensorDict:
