@@ -62,8 +62,8 @@ class CentralisedTD3(Centralised):
     def actor(self) -> nn.Module:
         """The one that TD3 averages over its updates.
 
-        The actor itself is pushed about by each of them: what it gets wrong evens out in training, but adds up over
-        an episode in which it stays as it is.
+        The actor itself is pushed about by each of them: what it gets wrong evens out in training, but adds up
+        over an episode in which it stays as it is.
         """
         return self.model.actor_target.mu
 
