@@ -90,9 +90,9 @@ class TD3:
     """Steps of the optimisers after each step of all environments; the authors have one."""
 
 
-# Of order one. Where the field at the end counts it is the root: the error itself hardly tells a good end from a very
-# good one. The authors have the error for heat-1d, a tenth of it for ks-1d, ten times as much for density-2d and the
-# logarithm for turbulence.
+# Of order one. Where the field at the end counts it is the root: the error itself hardly tells a good end from a
+# very good one. The authors have the error for heat-1d, a tenth of it for ks-1d, ten times as much for density-2d
+# and the logarithm for turbulence.
 _ROOT = Reward(3.0, "root")
 REWARDS = {
     "heat-1d": _ROOT,
