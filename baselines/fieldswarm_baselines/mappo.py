@@ -22,7 +22,6 @@ from benchmarl.algorithms.mappo import Mappo
 from benchmarl.models.common import ModelConfig
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
-from torch import Tensor
 from torchrl.data import Bounded, Composite, Unbounded
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
@@ -159,12 +158,6 @@ class Learner:
     def actor(self) -> torch.nn.Module:
         """The network that all agents share."""
         return self.algorithm.get_policy_for_loss(GROUP)[0][0]
-
-    def mean(self, observation: Tensor) -> Tensor:
-        """Actions without exploration."""
-        with torch.no_grad():
-            seen = TensorDict({GROUP: TensorDict({"observation": observation}, observation.shape[:-1])}, [])
-            return torch.tanh(self.policy(seen)[GROUP, "loc"])
 
     def controller(self) -> fieldswarm.Policy:
         """The actor without exploration, as a blob."""

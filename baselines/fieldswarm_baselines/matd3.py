@@ -13,6 +13,7 @@ libraries for language models among them.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import fieldswarm
@@ -71,6 +72,7 @@ class Learner:
         )
         self.loss.make_value_estimator(ValueEstimators.TD0, gamma=GAMMA)
         self.targets = SoftUpdate(self.loss, tau=settings.tau)
+        self.averaged = copy.deepcopy(self.model)
         self.parts = {
             "actor": list(self.loss.actor_network_params.flatten_keys().values()),
             "critic": list(self.loss.qvalue_network_params.flatten_keys().values()),
@@ -120,7 +122,7 @@ class Learner:
         if self.replay.filled < self.settings.warm_up:
             actions = torch.rand(*self.swarms.size, self.swarms.actions) * 2 - 1
         else:
-            actions = self.mean(seen["observation"])
+            actions = self._meant(seen["observation"])
             actions = (actions + self.settings.noise * torch.randn_like(actions)).clamp(-1.0, 1.0)
         rewards, terminated, truncated = self.swarms.step(actions)
         failed, over = torch.from_numpy(terminated), torch.from_numpy(truncated)
@@ -160,15 +162,24 @@ class Learner:
         torch.nn.utils.clip_grad_norm_(self.parts[part], self.settings.grad_clip)
         self.optimisers[part].step()
 
-    def mean(self, observation: Tensor) -> Tensor:
-        """Actions without exploration."""
+    def _meant(self, observation: Tensor) -> Tensor:
+        """Actions before noise."""
+        agents = TensorDict({"observation": observation}, self.swarms.size)
+        return self.policy(TensorDict({GROUP: agents}, self.swarms.size[:1]))[ACTION]
+
+    def actor(self) -> torch.nn.Module:
+        """The average of actors that targets are: each update pushes the actor somewhere else, and what it gets
+        wrong there adds up over an episode in which it stays as it is. TD3 beside this one does the same.
+        """
+        targets = self.loss.target_actor_network_params.flatten_keys().values()
         with torch.no_grad():
-            seen = TensorDict({GROUP: TensorDict({"observation": observation}, observation.shape[:-1])}, [])
-            return self.policy(seen)[ACTION]
+            for mean, target in zip(self.averaged.parameters(), targets, strict=True):
+                mean.copy_(target)
+        return self.averaged
 
     def controller(self) -> fieldswarm.Policy:
-        """The actor without exploration, as a blob."""
-        return actors.blob(self.problem, self.model)
+        """That actor without exploration, as a blob."""
+        return actors.blob(self.problem, self.actor())
 
     def state(self) -> dict[str, Any]:
         """All that is needed to go on."""
