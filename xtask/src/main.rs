@@ -8,6 +8,7 @@
 //! runs what puts nodes through more than they will ever see; [`reproduce`] measures every claim again.
 //! What these run are programs of their own: this crate only builds and starts them.
 
+mod baselines;
 mod board;
 mod c_library;
 mod c_packages;
@@ -56,7 +57,8 @@ use programs::Build;
     cargo xtask firmware build --board pico2\n  \
     cargo xtask firmware run --policy policies/heat-1d.policy\n  \
     cargo xtask firmware c\n  \
-    cargo xtask web"
+    cargo xtask web\n  \
+    cargo xtask baselines train mappo heat-1d --budget 10m --seed 1"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -132,6 +134,8 @@ enum Task {
     /// The Python package: lint it, build its wheel and measure that, install it in an environment of its
     /// own, and run its tests.
     Python,
+    /// What policies are compared with: PPO, TD3, MAPPO and MATD3, trained on this machine.
+    Baselines(baselines::Options),
     /// agent-core for C teams: a CMake package that is a Zephyr module too, and an Arduino library, each
     /// as a zip, after a check that it builds.
     PackageC,
@@ -220,6 +224,7 @@ fn perform(cli: Cli, build: Build) -> anyhow::Result<()> {
         Task::Firmware(task) => firmware(task, build),
         Task::Package { no_verify } => package::run(no_verify),
         Task::Python => python::run(),
+        Task::Baselines(options) => baselines::run(&options),
         Task::PackageC => {
             setup::c_compiler()?;
             setup::cmake()?;

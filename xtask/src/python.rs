@@ -18,19 +18,24 @@ use crate::{
 /// Most bytes of the wheel.
 const WHEEL_BUDGET: u64 = 15_000_000;
 
-/// An environment with what the tests need, beside what is built.
+/// An environment of Python, beside what is built.
 pub struct Environment {
+    /// Where the wheel for it is written.
+    folder: PathBuf,
     programs: PathBuf,
 }
 
 impl Environment {
-    /// Finds or makes it, with the packages of `python/requirements.txt`.
-    pub fn set_up() -> Result<Self> {
-        let folder = built_apart("python");
+    /// Finds or makes the one of a folder of the repository, with the packages of its `requirements.txt`.
+    pub fn of(folder: &str) -> Result<Self> {
+        let requirements = root().join(folder).join("requirements.txt");
+        let folder = built_apart(folder);
         let environment = Self {
             programs: folder.join("venv/bin"),
+            folder,
         };
-        let wanted = fs::read_to_string(requirements())?;
+        let folder = &environment.folder;
+        let wanted = fs::read_to_string(&requirements)?;
         let there = folder.join("installed.txt");
         if fs::read_to_string(&there).is_ok_and(|installed| installed == wanted) {
             return Ok(environment);
@@ -44,13 +49,16 @@ impl Environment {
         let mut install = environment.program("pip");
         install
             .args(["install", "--quiet", "--requirement"])
-            .arg(requirements());
-        succeed(&mut install).context("cannot install the packages of python/requirements.txt")?;
+            .arg(&requirements);
+        succeed(&mut install).with_context(|| {
+            format!("cannot install the packages of {}", requirements.display())
+        })?;
         fs::write(there, wanted)?;
         Ok(environment)
     }
 
-    fn program(&self, name: &str) -> Command {
+    /// A program that is installed there.
+    pub fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.programs.join(name));
         command.current_dir(root());
         command
@@ -58,14 +66,19 @@ impl Environment {
 
     /// Whether the sources are formatted and tidy.
     pub fn lint(&self) -> Result<()> {
-        succeed(self.program("ruff").args(["format", "--check", "python"]))?;
-        succeed(self.program("ruff").args(["check", "python"]))
+        let sources = ["python", "baselines"];
+        succeed(
+            self.program("ruff")
+                .args(["format", "--check"])
+                .args(sources),
+        )?;
+        succeed(self.program("ruff").arg("check").args(sources))
     }
 
     /// Builds the wheel, as it would be published or of what the tests are compiled to, measures it and
     /// installs it.
     pub fn install_wheel(&self, build: Build) -> Result<()> {
-        let wheels = built_apart("python").join("wheels");
+        let wheels = self.folder.join("wheels");
         // One that is left of another version would be installed too.
         let _ = fs::remove_dir_all(&wheels);
         let mut maturin = self.program("maturin");
@@ -104,9 +117,15 @@ impl Environment {
             );
             ensure!(bytes <= WHEEL_BUDGET, "the wheel is too large");
         }
+        // Not under the feet of a program that runs there, if it is the one that is there.
+        let (packed, there) = (fs::read(&wheel)?, self.folder.join("installed.whl"));
+        if fs::read(&there).is_ok_and(|installed| installed == packed) {
+            return Ok(());
+        }
         let mut install = self.program("pip");
         install.args(["install", "--quiet", "--force-reinstall", "--no-deps"]);
-        succeed(install.arg(wheel))
+        succeed(install.arg(wheel))?;
+        Ok(fs::write(there, packed)?)
     }
 
     /// Runs the package's tests, with the simulator that its plants are tried with and the trainer that its
@@ -142,7 +161,7 @@ impl Environment {
 
 /// All of it.
 pub fn run() -> Result<()> {
-    let environment = Environment::set_up()?;
+    let environment = Environment::of("python")?;
     environment.lint()?;
     environment.install_wheel(Build::Release)?;
     stages::compile_tests()?;
@@ -152,10 +171,6 @@ pub fn run() -> Result<()> {
 /// Where the wheel is compiled: as it is published, with other flags than what is tested otherwise.
 fn built() -> PathBuf {
     built_apart("wheel")
-}
-
-fn requirements() -> PathBuf {
-    root().join("python/requirements.txt")
 }
 
 fn only_file(folder: &Path) -> Result<PathBuf> {
