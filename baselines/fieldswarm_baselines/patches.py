@@ -47,7 +47,7 @@ SIGHTS = {
 
 @dataclass(frozen=True)
 class Pay:
-    """What agents are paid for, the same for all methods.
+    """What agents are paid for.
 
     The reward of agent i is -(share · near_i + (1 - share) · whole): `near` is the mean squared error of its
     window after the step, `whole` that of the field, both in units of the sight's scale. The paper's code takes
