@@ -13,7 +13,6 @@ libraries for language models among them.
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import fieldswarm
@@ -72,7 +71,6 @@ class Learner:
         )
         self.loss.make_value_estimator(ValueEstimators.TD0, gamma=GAMMA)
         self.targets = SoftUpdate(self.loss, tau=settings.tau)
-        self.averaged = copy.deepcopy(self.model)
         self.parts = {
             "actor": list(self.loss.actor_network_params.flatten_keys().values()),
             "critic": list(self.loss.qvalue_network_params.flatten_keys().values()),
@@ -111,7 +109,7 @@ class Learner:
         """Some steps of all environments, and a step of the optimisers after each."""
         for _ in range(self.settings.steps):
             self._collect()
-            if self.replay.filled > 2:
+            if self.replay.filled > self.settings.warm_up:
                 self._learn()
         actors.check(self.model)
 
@@ -139,8 +137,7 @@ class Learner:
         self._step("critic", self.loss.value_loss(batch)[0])
         self.updates += 1
         if self.updates % self.settings.delay == 0:
-            if self.updates > self.settings.warm_up:
-                self._step("actor", self.loss.actor_loss(batch)[0])
+            self._step("actor", self.loss.actor_loss(batch)[0])
             self.targets.step()
 
     def _batch(self) -> TensorDict:
@@ -168,17 +165,11 @@ class Learner:
         return self.policy(TensorDict({GROUP: agents}, self.swarms.size[:1]))[ACTION]
 
     def actor(self) -> torch.nn.Module:
-        """The average of actors that targets are: each update pushes the actor somewhere else, and what it gets
-        wrong there adds up over an episode in which it stays as it is. TD3 beside this one does the same.
-        """
-        targets = self.loss.target_actor_network_params.flatten_keys().values()
-        with torch.no_grad():
-            for mean, target in zip(self.averaged.parameters(), targets, strict=True):
-                mean.copy_(target)
-        return self.averaged
+        """The network that all agents share."""
+        return self.model
 
     def controller(self) -> fieldswarm.Policy:
-        """That actor without exploration, as a blob."""
+        """The actor without exploration, as a blob."""
         return actors.blob(self.problem, self.actor())
 
     def state(self) -> dict[str, Any]:

@@ -26,9 +26,7 @@ def small(monkeypatch):
 
 def weights(learner):
     """Of the actor that becomes a blob."""
-    if isinstance(learner, mappo.Learner):
-        return list(learner.actor().parameters())
-    return list(learner.loss.target_actor_network_params.flatten_keys().values())
+    return list(learner.actor().parameters())
 
 
 def meant(learner):
