@@ -287,8 +287,8 @@ class SwarmVectorEnv:
 
     Dead agents stay as absorbing states: they see zeros, get no reward and are terminated; an environment that has
     ended begins anew with the next step, whose actions are ignored. Observations are views that change with
-    every step: copy what is to be kept. `observations`, `alive` hold those of all agents: (num_envs, agents, …), and
-    `errors` the mean squared error of every field.
+    every step: copy what is to be kept. `observations`, `alive` hold those of all agents: (num_envs, agents, …),
+    and `errors` the mean squared error of every field.
 
     >>> import numpy as np
     >>> env = SwarmVectorEnv("heat-1d", num_envs=4, agents=8)
