@@ -15,12 +15,14 @@ use rand_chacha::ChaCha8Rng;
 use trainer::adjoint::actuate::{Actuators, Kernels};
 use trainer::adjoint::physics::{Batch, FieldStep, Gradients, Interval};
 use trainer::adjoint::real::Real;
+use trainer::dpc::Dpc;
 use trainer::entry::Entries;
 use trainer::export::{Training, blob};
 use trainer::host_loop::HostLoop;
 use trainer::loss::Term;
 use trainer::policy::{PolicyConfig, PolicyModule};
 use trainer::published::{ENTRIES, fkpp_1d, heat_1d, heat_2d, ks_1d};
+use trainer::recipe::Preset;
 use trainer::trial::Trial;
 
 /// Of one and of two episodes, at their beginning.
@@ -270,6 +272,54 @@ fn both_closed_loops_make_the_same_error() {
                 );
             }
         }
+    }
+}
+
+/// A network that decides for all agents is shown the same, and obeyed alike, in both closed loops.
+#[test]
+fn both_closed_loops_make_the_same_error_under_a_network_for_all_agents() {
+    for entry in ENTRIES {
+        let problem = entry.problem;
+        let recipe = (entry.recipe).centralised(problem, Preset::Full, problem.agents);
+        let config = recipe.policy;
+        let parameters = config.init(3, &Device::flex()).parameters();
+        let horizon = 12;
+        let scored = match problem.scoring.records {
+            Records::AfterAction => horizon,
+            Records::BeforeAction => horizon - 1,
+        };
+        let field = entry.physics.step(problem, &Device::flex()).unwrap();
+        let closed_loop: HostLoop = HostLoop::new(problem, field, scored, &config).unwrap();
+        let episode = episodes(problem, 6, 1).remove(0);
+        let trial = [Trial::plain(problem, problem.agents, episode)];
+        let (terms, tape) = closed_loop.forward(&parameters, &trial);
+        closed_loop.recycle(tape);
+        let dpc = Dpc::new(entry, problem, &config, &parameters).unwrap();
+        let experiment = Experiment {
+            problem,
+            controller: Controller::Guided(&dpc),
+            agents: problem.agents,
+            steps: horizon,
+            faults: &[],
+            seed: 0,
+            plant: None,
+        };
+        let mut did = 0.0f32;
+        let simulated = experiment.run(&trial[0].episode, &mut |snapshot| {
+            let deeds = snapshot.deeds.iter();
+            let most = deeds.map(|deed| deed.force.abs().max(deed.velocity[0].abs()));
+            did = most.fold(did, f32::max);
+        });
+        let (trained, simulated) = (
+            terms[0][Term::Final as usize],
+            simulated.unwrap().final_error,
+        );
+        assert!(did > 0.0, "{}: it does nothing", problem.name);
+        assert!(
+            (trained / simulated - 1.0).abs() <= 1e-3,
+            "{}: {trained} {simulated}",
+            problem.name
+        );
     }
 }
 

@@ -261,51 +261,71 @@ fn the_gradient_is_the_slope_along_random_directions_in_every_block() {
         }
         for (problem, trials) in cases {
             let closed_loop = double(entry, &problem, 4);
-            let parameters = lively(&closed_loop.shape);
-            // Terms of comparable size.
-            let (terms, tape) = closed_loop.forward(&parameters, &trials);
-            let weights: [f64; TERMS] = std::array::from_fn(|k| {
-                let size = terms.iter().map(|t| t[k].abs()).sum::<f64>();
-                if size > 0.0 { 1.0 / size } else { 0.0 }
-            });
-            let gradient = closed_loop.backward(tape, &trials, &vec![weights; trials.len()]);
-            let mut start = 0;
-            for [inputs, outputs] in closed_loop.shape.layers() {
-                for size in [inputs * outputs, outputs] {
-                    let block = start..start + size;
-                    start += size;
-                    let mut direction = vec![0.0; parameters.len()];
-                    for (d, g) in direction[block.clone()]
-                        .iter_mut()
-                        .zip(&gradient[block.clone()])
-                    {
-                        // Half at random, half downhill, so that the slope is not lost in rounding.
-                        *d = rng.random_range(-1.0..1.0) * g.abs() + 0.5 * g;
-                    }
-                    let norm = direction.iter().map(|d| d * d).sum::<f64>().sqrt();
-                    assert!(
-                        norm > 0.0,
-                        "{}: block {block:?} is dead",
-                        problem.described()
-                    );
-                    let expected: f64 = (direction.iter().zip(&gradient))
-                        .map(|(d, g)| d * g / norm)
-                        .sum();
-                    let found = slope(
-                        &closed_loop,
-                        &trials,
-                        &weights,
-                        &parameters,
-                        &direction,
-                        norm,
-                    );
-                    assert!(
-                        (found - expected).abs() <= 5e-3 * expected.abs(),
-                        "{}, block {block:?}: {found} against {expected}",
-                        problem.described()
-                    );
-                }
+            assert_slopes(&closed_loop, &trials, &mut rng);
+        }
+    }
+}
+
+/// One network that decides for all agents: the same, in every problem, when agents die, act late or are moved by
+/// noise.
+#[test]
+fn a_network_for_all_agents_has_the_gradient_it_claims() {
+    let mut rng = ChaCha8Rng::seed_from_u64(6);
+    for entry in ENTRIES {
+        let problem = entry.problem;
+        let Some(step) = entry.physics.step_by_hand(problem) else {
+            continue;
+        };
+        // Some of the finest picture, some of coarser ones.
+        let picture = match problem.grid.axes {
+            1 => problem.grid.points,
+            _ => [8, 8],
+        };
+        let mut config = PolicyConfig::centralised(problem, 4, picture, 0.5);
+        config.shape.branch = [7, 6];
+        config.shape.trunk = [5, 4];
+        config.shape.fuse = 8;
+        let closed_loop = HostLoop::new(problem, step.unwrap(), 4, &config).unwrap();
+        let mut trials = hard_trials(problem, 4);
+        trials[2] = Trial::plain(problem, 4, trials[2].episode.clone());
+        assert_slopes(&closed_loop, &trials, &mut rng);
+    }
+}
+
+/// The gradient of all terms is the slope along random directions, a block of parameters at a time.
+fn assert_slopes(closed_loop: &HostLoop<f64>, trials: &[Trial], rng: &mut ChaCha8Rng) {
+    let named = closed_loop.problem.described();
+    let parameters = lively(&closed_loop.shape);
+    // Terms of comparable size.
+    let (terms, tape) = closed_loop.forward(&parameters, trials);
+    let weights: [f64; TERMS] = std::array::from_fn(|k| {
+        let size = terms.iter().map(|t| t[k].abs()).sum::<f64>();
+        if size > 0.0 { 1.0 / size } else { 0.0 }
+    });
+    let gradient = closed_loop.backward(tape, trials, &vec![weights; trials.len()]);
+    let mut start = 0;
+    for [inputs, outputs] in closed_loop.shape.layers() {
+        for size in [inputs * outputs, outputs] {
+            let block = start..start + size;
+            start += size;
+            let mut direction = vec![0.0; parameters.len()];
+            for (d, g) in direction[block.clone()]
+                .iter_mut()
+                .zip(&gradient[block.clone()])
+            {
+                // Half at random, half downhill, so that the slope is not lost in rounding.
+                *d = rng.random_range(-1.0..1.0) * g.abs() + 0.5 * g;
             }
+            let norm = direction.iter().map(|d| d * d).sum::<f64>().sqrt();
+            assert!(norm > 0.0, "{named}: block {block:?} is dead");
+            let expected: f64 = (direction.iter().zip(&gradient))
+                .map(|(d, g)| d * g / norm)
+                .sum();
+            let found = slope(closed_loop, trials, &weights, &parameters, &direction, norm);
+            assert!(
+                (found - expected).abs() <= 5e-3 * expected.abs(),
+                "{named}, block {block:?}: {found} against {expected}"
+            );
         }
     }
 }
