@@ -29,9 +29,11 @@ use std::sync::Mutex;
 const MOST_ACTIONS: usize = 3;
 /// Agents that share a matrix product.
 const GROUP_ROWS: usize = 32;
-/// Episodes that do, where one network decides for all agents: its weights do not stay in the nearest cache, so the
-/// more share them the better, but threads share episodes by groups.
+/// Episodes that do, where one network decides for all agents, at most: its weights do not stay in the nearest cache,
+/// so the more share them the better …
 const GROUP_EPISODES: usize = 8;
+/// … but where fields have so many points, most of the time is theirs, and threads share episodes by groups.
+const GROUP_POINTS: usize = 8192;
 
 /// A closed loop on the host: problem, horizon and the shape of the network in it.
 #[derive(Debug)]
@@ -404,7 +406,9 @@ impl<T: Real> HostLoop<T> {
         let scripts: Vec<Script<T>> = trials.iter().map(|t| Script::of(&t.episode)).collect();
         let most = match self.shape.seats {
             None => GROUP_ROWS,
-            Some(seats) => GROUP_EPISODES * seats,
+            Some(seats) => {
+                seats * (GROUP_POINTS / self.problem.state_len()).clamp(1, GROUP_EPISODES)
+            }
         };
         let seated = |trial: &Trial| self.shape.seats.is_none_or(|n| n == trial.agents());
         assert!(

@@ -17,7 +17,7 @@
 //!    clip, Adam. [`checkpoint`] freezes a training between two steps, [`run`] keeps it on disk,
 //!    [`report`] draws it. [`training`] is what one is asked to be and how it begins, on the
 //!    [`backend`] it is to run on; [`background`] lets it run while a program does something else.
-//! 7. [`export`]: the frozen policy, as agents read it. [`inspect`]: as people do. [`cli`]: all of it on the command line.
+//! 7. [`export`]: the frozen policy, as agents read it. [`inspect`]: as people do. [`nmpc`], [`dpc`]: yardsticks that decide for all agents in the simulator. [`cli`]: all of it on the command line.
 //!
 //! What the field does, how episodes are drawn and what counts as good comes from
 //! [`problem`]; no constant of a problem stands here.

@@ -90,8 +90,8 @@ pub struct Settings {
 pub struct Central {
     /// Cells along each axis of the picture it is shown of the field; none for all grid points.
     pub picture: Option<[usize; 2]>,
-    /// The loss.
-    pub weights: &'static [(Term, f64)],
+    /// Highest learning rate.
+    pub rate: f64,
     /// Episodes per step.
     pub batch: usize,
     /// Optimiser steps.
@@ -102,9 +102,9 @@ impl Central {
     /// What most problems have in common.
     pub const COMMON: Self = Self {
         picture: None,
-        weights: TRACKING,
+        rate: 1e-3,
         batch: 32,
-        steps: 2000,
+        steps: 600,
     };
 }
 
@@ -190,24 +190,23 @@ impl Settings {
     pub fn centralised(&self, problem: &Problem, preset: Preset, agents: usize) -> Recipe {
         let Central {
             picture,
-            weights,
+            rate,
             batch,
             steps,
         } = self.central;
         let mut recipe = self.preset(problem, preset);
         let picture = picture.unwrap_or(problem.grid.points);
         recipe.policy = PolicyConfig::centralised(problem, agents, picture, self.gains[0]);
-        let train = &mut recipe.train;
-        train.hardening = Hardening {
+        recipe.train.hardening = Hardening {
             agents: vec![Size::of(agents)],
-            variants: std::mem::take(&mut train.hardening.variants),
+            variants: recipe.train.hardening.variants,
             ..Hardening::none(problem)
         };
         if preset != Preset::Published {
-            train.weights = weigh(weights);
+            *recipe.train.schedule.rate_mut() = rate;
         }
         if preset == Preset::Full {
-            train.batch = batch;
+            recipe.train.batch = batch;
             recipe.set_steps(steps);
         }
         recipe
@@ -237,6 +236,10 @@ impl Settings {
             target: false,
             others: described::other_gains(problem),
         };
+        let mut weights = [0.0; TERMS];
+        for &(term, weight) in self.weights {
+            weights[term as usize] = weight;
+        }
         let [deadly_episodes, deaths, deaths_by] = self.deaths;
         let [sensor_noise, actuator_noise] = self.noise;
         let usual = Hardening::none(problem);
@@ -272,7 +275,7 @@ impl Settings {
                     warm_up: 0,
                     steps: 0,
                 },
-                weights: weigh(self.weights),
+                weights,
                 hardening,
                 ..self.published(problem).train
             },
@@ -334,15 +337,6 @@ impl Settings {
             start: None,
         }
     }
-}
-
-/// The weight of every term, of which some are named.
-fn weigh(named: &[(Term, f64)]) -> [f64; TERMS] {
-    let mut weights = [0.0; TERMS];
-    for &(term, weight) in named {
-        weights[term as usize] = weight;
-    }
-    weights
 }
 
 impl Recipe {

@@ -359,7 +359,7 @@ impl Options {
         }
         let inputs = shape.inputs();
         ensure!(
-            inputs <= MAX_WIDTH,
+            inputs <= MAX_WIDTH || self.centralised,
             "agents with a window of {} cells would read {inputs} values, more than the {MAX_WIDTH} that a policy can; \
              give a smaller --window",
             sight.window

@@ -4,7 +4,7 @@ use crate::adjoint::physics::density_2d::Density2d;
 use crate::entry::{Entry, Physics};
 use crate::kernels::{Kernels, room};
 use crate::loss::Term::{Centroid, Collision, Effort, Final, Track};
-use crate::recipe::{Authors, Quick, Settings};
+use crate::recipe::{Authors, Central, Quick, Settings};
 use crate::swarm::Size;
 use problem::published::density_2d::PROBLEM;
 
@@ -36,6 +36,11 @@ pub static ENTRY: Entry = Entry {
             batch: 4,
             agents: Some(16),
             ..Authors::COMMON
+        },
+        central: Central {
+            picture: Some([16, 20]),
+            steps: 3000,
+            ..Central::COMMON
         },
         ..Settings::COMMON
     },

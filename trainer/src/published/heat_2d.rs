@@ -5,7 +5,7 @@ use crate::adjoint::physics::heat_2d::Heat2d;
 use crate::entry::{Entry, Physics};
 use crate::kernels::{Kernels, plate};
 use crate::loss::Term::{Bound, Collision, Effort, Final, Obstacle, Order, Track};
-use crate::recipe::{Authors, Quick, Settings};
+use crate::recipe::{Authors, Central, Quick, Settings};
 use crate::swarm::Size;
 use crate::tensor_step::{Advance, constant, second_difference};
 use burn::tensor::{Device, Tensor};
@@ -56,6 +56,12 @@ pub const RECIPE: Settings = Settings {
         batch: 16,
         horizon: Some(TRAINING_HORIZON),
         ..Authors::COMMON
+    },
+    // Shown all 1024 points of field and target, it leaves the cliff's edge again and again.
+    central: Central {
+        picture: Some([16, 16]),
+        batch: 16,
+        ..Central::COMMON
     },
     ..Settings::COMMON
 };

@@ -5,7 +5,7 @@ use crate::entry::{Entry, Physics};
 use crate::kernels::{Kernels, torus};
 use crate::learn::Schedule;
 use crate::loss::Term::{Effort, Final, Late, Order};
-use crate::recipe::{Authors, Quick, Settings};
+use crate::recipe::{Authors, Central, Quick, Settings};
 use crate::swarm::Size;
 use problem::published::turbulence_2d::PROBLEM;
 
@@ -46,6 +46,12 @@ pub static ENTRY: Entry = Entry {
                 steps: 500,
             },
             ..Authors::COMMON
+        },
+        central: Central {
+            picture: Some([16, 16]),
+            rate: 2e-3,
+            batch: 16,
+            steps: 800,
         },
         ..Settings::COMMON
     },
