@@ -61,7 +61,7 @@ impl Effort {
     };
 
     /// Median seconds of one call.
-    fn time(&self, mut work: impl FnMut()) -> f64 {
+    pub fn time(&self, mut work: impl FnMut()) -> f64 {
         // The first call warms up and tells how many fit into one timing.
         let once = seconds(&mut work);
         let calls = (self.seconds / once.max(1e-9)).clamp(1.0, 1e7) as usize;
@@ -369,7 +369,7 @@ fn agent_step(problem: &Problem, policy: Option<&Policy<'_>>, effort: &Effort) -
 }
 
 /// Seconds in which an agent that is shown the same patch again and again answers.
-fn link_step(problem: &Problem, view: View, mut link: impl Link, effort: &Effort) -> f64 {
+pub fn link_step(problem: &Problem, view: View, mut link: impl Link, effort: &Effort) -> f64 {
     let Episode {
         initial, target, ..
     } = episode(problem);

@@ -184,19 +184,21 @@ impl Frame {
 
     /// Faint lines at the axes' numbers.
     pub fn draw_grid(&self, area: &Surface<'_>) -> Result<(), DrawError> {
-        let (along, up) = self.room();
-        let style = BLACK.mix(0.12).stroke_width(1);
-        for (value, _) in self.x.ticks(along) {
-            let (x, _) = self.place(value, self.y.low);
-            area.draw(&PathElement::new(
-                [(x, self.down.0), (x, self.down.1)],
-                style,
-            ))?;
-        }
-        for (value, _) in self.y.ticks(up) {
+        self.draw_upright_grid(area)?;
+        for (value, _) in self.y.ticks(self.room().1) {
             let (_, y) = self.place(self.x.low, value);
             let ends = [(self.across.0, y), (self.across.1, y)];
-            area.draw(&PathElement::new(ends, style))?;
+            area.draw(&PathElement::new(ends, BLACK.mix(0.12).stroke_width(1)))?;
+        }
+        Ok(())
+    }
+
+    /// Those at the horizontal axis' alone.
+    pub fn draw_upright_grid(&self, area: &Surface<'_>) -> Result<(), DrawError> {
+        for (value, _) in self.x.ticks(self.room().0) {
+            let (x, _) = self.place(value, self.y.low);
+            let ends = [(x, self.down.0), (x, self.down.1)];
+            area.draw(&PathElement::new(ends, BLACK.mix(0.12).stroke_width(1)))?;
         }
         Ok(())
     }

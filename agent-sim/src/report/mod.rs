@@ -6,6 +6,8 @@
 //! | [`error_picture`], [`effort_picture`] | how well several runs did, and what it took |
 //! | [`story_picture`] | several runs side by side over their errors |
 //! | [`sweep_picture`], [`sweep_panels`] | scores against what was varied |
+//! | [`lines_panels`] | many thin lines, such as courses of trainings |
+//! | [`dots_panels`] | several figures of each of a few things |
 //! | [`matrix_panels`] | numbers in coloured squares, where two things were varied |
 //! | [`margins_picture`], [`coverage_picture`] | how far runs were from failing, and against what was varied |
 //! | [`nodes_picture`] | what became of each board, below the field's error |
@@ -18,8 +20,10 @@ mod bar;
 mod canvas;
 mod colour;
 mod curves;
+mod dots;
 pub mod film;
 pub mod html;
+mod lines;
 mod margins;
 mod matrix;
 mod nodes;
@@ -31,6 +35,8 @@ mod sweep;
 
 pub use colour::line;
 pub use curves::Event;
+pub use dots::{Dots, Dotted, Mark, dots_panels};
+pub use lines::{Line, Lines, lines_panels};
 pub use margins::{Against, coverage_picture, margins_picture};
 pub use matrix::{Matrix, Square, matrix_panels};
 pub use nodes::{Row, nodes_picture};

@@ -192,7 +192,8 @@ fn draw_series(area: &svg::Surface<'_>, frame: &Frame, series: &Series) -> Resul
     Ok(())
 }
 
-fn draw_reference(
+/// A dashed line across a frame, with its name.
+pub fn draw_reference(
     area: &svg::Surface<'_>,
     frame: &Frame,
     reference: &Reference,
