@@ -57,6 +57,7 @@ pub mod findings;
 pub mod fit;
 pub mod known;
 pub mod oracle;
+pub mod paper;
 pub mod plot;
 pub mod provenance;
 mod rows;

@@ -99,7 +99,8 @@ pub fn revision() -> String {
     revision
 }
 
-fn machine() -> String {
+/// Processor and number of cores.
+pub(crate) fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info

@@ -5,6 +5,7 @@ use crate::cell::Work;
 use crate::shelf::{Draw, Shelf};
 use agent_core::policy::Policy;
 use agent_sim::controller::{Controller, Experiment};
+use agent_sim::coverage::Coverage;
 use agent_sim::episode::Snapshot;
 use agent_sim::fault::Fault;
 use agent_sim::scenario::fault_seed;
@@ -77,6 +78,8 @@ pub enum Controls {
     Nobody,
     /// Proportional feedback, with the gain for the number of agents.
     Proportional,
+    /// Agents that share out the errors, with the gain for their number; for fields that agents push, not stir.
+    Coverage,
     /// A policy.
     Policy(Arc<PolicyFile>),
 }
@@ -87,6 +90,7 @@ impl Controls {
         match self {
             Self::Nobody => "no control",
             Self::Proportional => "proportional",
+            Self::Coverage => "coverage",
             Self::Policy(_) => "policy",
         }
     }
@@ -172,12 +176,19 @@ impl SwarmWork {
         watch: &mut dyn FnMut(&Snapshot<'_>),
     ) -> Option<Score> {
         let problem = &self.setting.problem;
+        let coverage = match &self.controls {
+            Controls::Coverage => Some(Coverage::new(problem, problem.coverage_for(self.agents)?)?),
+            _ => None,
+        };
         let controller = match (&self.controls, policy) {
             (Controls::Policy(_), Some(policy)) => Controller::Policy(policy),
             (Controls::Proportional, _) => {
                 Controller::Proportional(problem.baseline_for(self.agents)?)
             }
-            _ => Controller::None,
+            _ => match &coverage {
+                Some(coverage) => Controller::Guided(coverage),
+                None => Controller::None,
+            },
         };
         let experiment = Experiment {
             problem,
@@ -229,6 +240,8 @@ impl Work for SwarmWork {
             (Controls::Proportional, Drives::Source) => 2_000,
             // Each looks at the whole plane.
             (Controls::Proportional, Drives::Flow) => 150_000,
+            // Somebody measures how far every place is from each.
+            (Controls::Coverage, _) => 2_000 + 2 * problem.grid.len(),
         };
         (self.steps * (field + self.agents * agent)) as u64
     }
@@ -287,7 +300,7 @@ mod tests {
     #[test]
     fn all_that_decides_a_trial_is_in_its_address() {
         let plain = trial();
-        let mut others: Vec<SwarmWork> = vec![plain.clone(); 11];
+        let mut others: Vec<SwarmWork> = vec![plain.clone(); 12];
         others[0].setting.form = "warm".into();
         others[1].setting = plain.setting.grid(200).unwrap();
         others[2].setting = Setting::named("fkpp-1d").unwrap();
@@ -303,12 +316,13 @@ mod tests {
         others[8].set = EpisodeSet::Table;
         others[9].episodes += 1;
         others[10].seed += 1;
+        others[11].controls = Controls::Coverage;
         let mut addresses: Vec<String> = others.iter().map(|trial| address(trial)).collect();
         addresses.push(address(&plain));
         assert_eq!(address(&trial()), address(&plain));
         addresses.sort();
         addresses.dedup();
-        assert_eq!(addresses.len(), 12);
+        assert_eq!(addresses.len(), 13);
     }
 
     #[test]

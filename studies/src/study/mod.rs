@@ -3,6 +3,7 @@
 mod asynchrony;
 mod campaigns;
 mod cardinality;
+mod controllers;
 mod deployed;
 mod effort;
 mod failure;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 /// All studies, in the order in which they are run and listed.
 pub static ALL: &[&dyn Study] = &[
     &table::Table,
+    &controllers::Controllers,
     &regret::Regret,
     &cardinality::Cardinality,
     &failure::Failure,

@@ -197,7 +197,9 @@ impl Study for MultiScale {
                         row.extend([text, number(end)]);
                         series.push(curve_of(&format!("L = {length}"), PALETTE[index], course));
                     }
-                    Controls::Proportional => row.extend([text, number(end)]),
+                    Controls::Proportional | Controls::Coverage => {
+                        row.extend([text, number(end)]);
+                    }
                     Controls::Nobody => {
                         row.push(number(end));
                         series.push(curve_of(&format!("{length}, alone"), line::GREY, course));

@@ -4,132 +4,41 @@ use super::{Scope, Study};
 use crate::cell::{Cell, Figure, Outcomes};
 use crate::findings::{Bar, Findings, Table as Rows, Verdict};
 use crate::oracle::{Oracle, plan};
-use crate::swarm_work::{Controls, Setting, SwarmWork};
+use crate::paper::{Figures, ROWS, Row};
+use crate::swarm_work::{Controls, SwarmWork};
 use agent_sim::table::number;
 use problem::Headline;
 
 /// All problems on the published test episodes.
 pub struct Table;
 
-/// What the paper's table says of a problem, each with its ± (two standard deviations).
-struct Published {
-    problem: &'static str,
-    variant: Option<&'static str>,
-    dpc: &'static str,
-    /// The best of PPO, TD3, MAPPO and MATD3.
-    best_rl: &'static str,
-    cinoc: &'static str,
-    /// What the shipped policy's mean has to reach.
-    bar: Limit,
-}
-
+/// What the shipped policy's mean has to reach.
 enum Limit {
     Figure(f64),
     /// The mean of tuned proportional feedback on the same episodes.
     Proportional,
 }
 
-const fn row(
-    problem: &'static str,
-    dpc: &'static str,
-    best_rl: &'static str,
-    cinoc: &'static str,
-    bar: Limit,
-) -> Published {
-    Published {
-        problem,
-        variant: None,
-        dpc,
-        best_rl,
-        cinoc,
-        bar,
+/// The bar of a row.
+fn limit(row: &Row) -> Limit {
+    match (row.problem, row.variant) {
+        ("heat-1d", _) => Limit::Figure(7.9e-5),
+        ("fkpp-1d", _) => Limit::Figure(4.0e-5),
+        ("heat-2d", _) => Limit::Figure(1.5e-4),
+        ("heat-2d-obstacles", _) => Limit::Figure(1.2e-4),
+        ("ks-1d", _) => Limit::Figure(0.1268),
+        ("ks-2d", _) => Limit::Figure(0.226),
+        ("turbulence-2d", Some(_)) => Limit::Figure(3.23),
+        ("density-2d", _) => Limit::Figure(0.002),
+        _ => Limit::Proportional,
     }
 }
-
-/// Table 1 of the paper.
-const PUBLISHED: [Published; 9] = [
-    row(
-        "heat-1d",
-        "7.9e-5 ± 1.1e-4",
-        "0.001 ± 0.002 (MAPPO)",
-        "2.9e-4 ± 4.3e-4",
-        Limit::Figure(7.9e-5),
-    ),
-    row(
-        "fkpp-1d",
-        "1.4e-4 ± 1.9e-4",
-        "0.004 ± 0.010 (MAPPO)",
-        "4.6e-5 ± 7.5e-5",
-        Limit::Figure(4.0e-5),
-    ),
-    row(
-        "heat-2d",
-        "2.1e-4 ± 2.2e-4",
-        "0.006 ± 0.016 (MAPPO)",
-        "1.5e-4 ± 1.8e-4",
-        Limit::Figure(1.5e-4),
-    ),
-    row(
-        "heat-2d-obstacles",
-        "2.7e-4 ± 2.6e-4",
-        "0.004 ± 0.015 (MAPPO)",
-        "1.2e-4 ± 1.7e-4",
-        Limit::Figure(1.2e-4),
-    ),
-    row(
-        "ks-1d",
-        "0.16 ± 0.15",
-        "0.13 ± 0.13 (PPO, TD3, MAPPO)",
-        "0.13 ± 0.12",
-        Limit::Figure(0.1268),
-    ),
-    row(
-        "ks-2d",
-        "9.74 ± 2.32",
-        "0.50 ± 0.24 (MAPPO)",
-        "0.37 ± 0.19",
-        Limit::Figure(0.226),
-    ),
-    row("turbulence-2d", "–", "–", "–", Limit::Proportional),
-    Published {
-        variant: Some("as-published"),
-        ..row(
-            "turbulence-2d",
-            "3.28 ± 2.19",
-            "3.71 ± 2.46 (MATD3)",
-            "3.23 ± 2.22",
-            Limit::Figure(3.23),
-        )
-    },
-    row(
-        "density-2d",
-        "0.002 ± 0.010",
-        "0.005 ± 0.005 (PPO)",
-        "0.002 ± 0.002",
-        Limit::Figure(0.002),
-    ),
-];
 
 /// The final error that `ks-1d` has to reach besides.
 const KS_1D_FINAL: f64 = 7e-5;
 
-impl Published {
-    fn name(&self) -> String {
-        let variant = self.variant.map(|v| format!(" {v}"));
-        format!("{}{}", self.problem, variant.unwrap_or_default())
-    }
-
-    fn setting(&self) -> anyhow::Result<Setting> {
-        let setting = Setting::named(self.problem)?;
-        match self.variant {
-            None => Ok(setting),
-            Some(variant) => setting.variant(variant),
-        }
-    }
-
-    fn cell(&self, controls: &str) -> String {
-        format!("{}, {controls}", self.name())
-    }
+fn cell(row: &Row, controls: &str) -> String {
+    format!("{}, {controls}", row.name())
 }
 
 impl Study for Table {
@@ -143,7 +52,7 @@ impl Study for Table {
 
     fn cells(&self, scope: &Scope) -> anyhow::Result<Vec<Cell>> {
         let mut cells = Vec::new();
-        for row in &PUBLISHED {
+        for row in &ROWS {
             let setting = row.setting()?;
             let policy = scope.policy(&setting.problem)?;
             for controls in [
@@ -151,7 +60,7 @@ impl Study for Table {
                 Controls::Proportional,
                 Controls::Policy(policy),
             ] {
-                let name = row.cell(controls.name());
+                let name = cell(row, controls.name());
                 cells.push(Cell::new(
                     name,
                     SwarmWork::table(scope, setting.clone(), controls)?,
@@ -167,10 +76,10 @@ impl Study for Table {
         let oracles = Oracle::all()?;
         let mut commands = Vec::new();
         let mut rows = Vec::new();
-        for row in &PUBLISHED {
+        for row in &ROWS {
             let problem = problem::published::by_name(row.problem)?;
             let figure = |controls: &str, name: &str| -> anyhow::Result<Figure> {
-                Ok(outcomes.of(&row.cell(controls))?.figure(name))
+                Ok(outcomes.of(&cell(row, controls))?.figure(name))
             };
             let spread = |controls: &str| -> anyhow::Result<String> {
                 let figure = figure(controls, "headline")?;
@@ -197,6 +106,10 @@ impl Study for Table {
                 None => plan(&oracles, row.problem, problem.agents, None),
                 Some(_) => None,
             };
+            let cited = |text: &dyn Fn(&Figures) -> String| {
+                let figures = row.figures.as_ref();
+                figures.map_or("–".to_owned(), text)
+            };
             commands.extend(known.map(|oracle| format!("`{}`", oracle.command)));
             rows.push(vec![
                 format!("`{}`", row.name()),
@@ -210,11 +123,11 @@ impl Study for Table {
                 spread("proportional")?,
                 format!("**{}**", spread("policy")?),
                 known.map_or("–".to_owned(), Oracle::text),
-                row.dpc.to_owned(),
-                row.best_rl.to_owned(),
-                row.cinoc.to_owned(),
+                cited(&|figures| figures.dpc.text()),
+                cited(&|figures| figures.best_rl()),
+                cited(&|figures| figures.cinoc.text()),
             ]);
-            let (limit, what) = match row.bar {
+            let (limit, what) = match limit(row) {
                 Limit::Figure(limit) => (limit, format!("`{}`", row.name())),
                 Limit::Proportional => (
                     figure("proportional", "headline")?.mean,
