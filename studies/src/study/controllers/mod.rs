@@ -103,7 +103,7 @@ impl Study for Controllers {
         };
         findings.tables.push(sheet::overview(&sheets));
         findings.tables.extend(sheets.iter().map(Sheet::table));
-        findings.tables.push(sheet::not_run(&sheets));
+        findings.tables.extend(sheet::not_run(&sheets));
         let deeponet = deeponet::Curves::new(scope, &evidence, outcomes)?;
         findings.tables.push(deeponet.table());
         findings.tables.extend(trainings(&evidence));

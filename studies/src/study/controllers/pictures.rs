@@ -25,7 +25,6 @@ pub fn errors(scope: &Scope, sheets: &[Sheet]) -> anyhow::Result<Picture> {
             Dotted {
                 name: line.method.label.to_owned(),
                 colour: line.method.colour,
-                // What lies beneath others is larger: the paper's last, the published episodes' first.
                 marks: found.chain(cited).collect(),
             }
         });

@@ -255,33 +255,54 @@ pub fn overview(sheets: &[Sheet]) -> Table {
     Table::new(title, &head, rows)
 }
 
-/// What nobody measured, and why.
-pub fn not_run(sheets: &[Sheet]) -> Table {
-    // By method and reason: in which condition which rows.
-    let mut gaps: Vec<(&Method, &str, Vec<(usize, Vec<String>)>)> = Vec::new();
+/// What nobody measured of a method for one reason.
+struct Gap {
+    method: &'static Method,
+    why: &'static str,
+    /// In which condition which rows.
+    places: Vec<(usize, Vec<String>)>,
+}
+
+impl Gap {
+    fn add(&mut self, condition: usize, row: String) {
+        match self.places.iter_mut().find(|(c, _)| *c == condition) {
+            Some((_, rows)) => rows.push(row),
+            None => self.places.push((condition, vec![row])),
+        }
+    }
+}
+
+fn gaps(sheets: &[Sheet]) -> Vec<Gap> {
+    let mut gaps: Vec<Gap> = Vec::new();
     for method in &METHODS {
         for sheet in sheets {
-            let Some(line) = sheet.line(method.name) else {
-                continue;
-            };
-            for (condition, entry) in line.entries.iter().enumerate() {
-                let Entry::NotRun(why) = entry else { continue };
-                let same = |gap: &&mut (&Method, &str, _)| gap.0 == method && gap.1 == *why;
-                let place = match gaps.iter_mut().find(same) {
-                    Some((.., places)) => places,
-                    None => {
-                        gaps.push((method, why, Vec::new()));
-                        &mut gaps.last_mut().expect("just pushed").2
-                    }
-                };
-                match place.iter_mut().find(|(c, _)| *c == condition) {
-                    Some((_, rows)) => rows.push(sheet.name()),
-                    None => place.push((condition, vec![sheet.name()])),
-                }
+            let entries = sheet.line(method.name).map(|line| &line.entries);
+            for (condition, entry) in entries.into_iter().flatten().enumerate() {
+                let Entry::NotRun(why) = *entry else { continue };
+                let known = |gap: &Gap| gap.method == method && gap.why == why;
+                let k = gaps.iter().position(known).unwrap_or_else(|| {
+                    gaps.push(Gap {
+                        method,
+                        why,
+                        places: Vec::new(),
+                    });
+                    gaps.len() - 1
+                });
+                gaps[k].add(condition, sheet.name());
             }
         }
     }
-    let rows = gaps.into_iter().map(|(method, why, mut places)| {
+    gaps
+}
+
+/// What nobody measured, and why; nothing where all was.
+pub fn not_run(sheets: &[Sheet]) -> Option<Table> {
+    let rows = gaps(sheets).into_iter().map(|gap| {
+        let Gap {
+            method,
+            why,
+            mut places,
+        } = gap;
         places.sort_by_key(|(condition, _)| *condition);
         let all = sheets.iter().filter(|s| s.line(method.name).is_some());
         let all = all.count();
@@ -303,7 +324,8 @@ pub fn not_run(sheets: &[Sheet]) -> Table {
         let said: Vec<String> = said.collect();
         vec![method.label.to_owned(), said.join("; "), why.to_owned()]
     });
-    Table::new("Not run", &["", "where", "why"], rows.collect())
+    let rows: Vec<Vec<String>> = rows.collect();
+    (!rows.is_empty()).then(|| Table::new("Not run", &["", "where", "why"], rows))
 }
 
 #[cfg(test)]
