@@ -353,6 +353,24 @@ const COMMANDS: &[(&str, Smoke)] = &[
         ),
     ),
     ("trainer replay out/run-ks-1d", With("")),
+    (
+        "trainer train heat-1d --centralised",
+        With("--preset quick --steps 2 --batch 2"),
+    ),
+    (
+        "trainer eval heat-1d --controller dpc --network runs/heat-1d-centralised/best",
+        With("--episodes 2 --steps 10"),
+    ),
+    (
+        "trainer run heat-1d --controller dpc --network runs/heat-1d-centralised/best --fault crash,fraction=0.3,at=0.5",
+        With("--steps 10"),
+    ),
+    ("trainer replay out/run-heat-1d", With("")),
+    (
+        "cargo xtask baselines train mappo heat-1d --budget 10m --seed 1",
+        Stage("baselines"),
+    ),
+    ("cargo xtask baselines --quick", Stage("baselines")),
     // docs/simulator.md
     (
         "agent-sim run fkpp-1d --physics nu=0.001,rho=5",
