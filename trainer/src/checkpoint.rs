@@ -61,7 +61,7 @@ impl Checkpoint {
 
     /// The network as it was, on a device.
     pub fn network(&self, device: &Device) -> Result<PolicyModule> {
-        let unreadable = "the checkpoint's network cannot be read";
+        let unreadable = "the checkpoint's network or optimiser state cannot be read";
         let bytes = Bytes::from_bytes_vec(self.model.clone());
         let record = ModuleRecord::from_bytes(bytes).context(unreadable)?;
         let network = self.policy.init(self.config.seed, device);

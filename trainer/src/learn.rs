@@ -521,7 +521,7 @@ impl Trainer {
         let mut trainer = Self::new(entry, checkpoint.config, checkpoint.policy, engine)?;
         trainer.policy = policy;
         let state = Bytes::from_bytes_vec(checkpoint.optimiser);
-        let unreadable = "the checkpoint's optimiser state cannot be read";
+        let unreadable = "the checkpoint's network or optimiser state cannot be read";
         trainer.optimiser = trainer.optimiser.from_bytes(state).context(unreadable)?;
         trainer.good = (trainer.policy.clone(), trainer.optimiser.clone());
         trainer.step = checkpoint.step;

@@ -33,14 +33,6 @@ pub fn run(options: &Options) -> Result<()> {
     succeed(package.args(&options.arguments))
 }
 
-/// Every method for some seconds, and the tests of the package.
-pub fn check(environment: &Environment) -> Result<()> {
-    succeed(package(environment).args(["quick", "--seconds", "20"]))?;
-    let mut tests = environment.program("python");
-    tests.args(["-m", "pytest", "-q", "baselines/tests"]);
-    succeed(tests.env("PYTHONPATH", root().join("baselines")))
-}
-
 fn package(environment: &Environment) -> Command {
     let mut package = environment.program("python");
     package.args(["-m", "fieldswarm_baselines"]);

@@ -368,9 +368,12 @@ const COMMANDS: &[(&str, Smoke)] = &[
     ("trainer replay out/run-heat-1d", With("")),
     (
         "cargo xtask baselines train mappo heat-1d --budget 10m --seed 1",
-        Stage("baselines"),
+        Needs("gigabytes of PyTorch"),
     ),
-    ("cargo xtask baselines --quick", Stage("baselines")),
+    (
+        "cargo xtask baselines --quick",
+        Needs("gigabytes of PyTorch"),
+    ),
     // docs/simulator.md
     (
         "agent-sim run fkpp-1d --physics nu=0.001,rho=5",

@@ -13,7 +13,6 @@ use std::{
 };
 
 use crate::{
-    baselines,
     board::{Board, Image, complete},
     c_library, c_packages, cluster,
     command::{held, say, succeed},
@@ -349,14 +348,7 @@ fn python(log: &Log) -> Option<()> {
     let environment = log.optional("set-up: Python", || Environment::of("python"))?;
     log.stage("Python lints", || environment.lint());
     log.stage("wheel", || environment.install_wheel(Build::Tested))?;
-    log.stage("Python tests", || environment.test());
-    let environment = log.optional("set-up: libraries of reinforcement learning", || {
-        Environment::of("baselines")
-    })?;
-    log.stage("baselines", || {
-        environment.install_wheel(Build::Tested)?;
-        baselines::check(&environment)
-    })
+    log.stage("Python tests", || environment.test())
 }
 
 /// What others wrote and is linked: licences, sources, duplicates; known holes where they can be had.
